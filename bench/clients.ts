@@ -22,7 +22,7 @@ import { formatCount } from './lib/text.ts'
 
 const ROUNDS = { short: 2, long: 3 }
 const CALLERS: CallersOptions = { callers: 256, warmUpMs: 300, measureMs: 700 }
-/** The warm-up covers connecting and compiling, which take longer than a second on etcd. */
+/** The warm-up covers connecting and compiling, which take longer on etcd. */
 const ETCD_CALLERS = {
   short: { callers: 256, warmUpMs: 1_000, measureMs: 1_000 },
   long: { callers: 256, warmUpMs: 3_000, measureMs: 3_000 },

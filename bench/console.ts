@@ -1,5 +1,5 @@
-// Measures the console in headless chromium on a server with many claims: the time until the table has its rows, the memory of
-// the tab, and the longest task of its main thread while it loads, scrolls and filters.
+// Measures the console: the size of the page, and in headless chromium on a server with many claims the time until the table
+// has its rows, the memory of the tab, and the longest task of the main thread while the table loads, scrolls and filters.
 import { readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { CDPSession, Page } from 'playwright-core'
@@ -60,7 +60,7 @@ async function measureClaims(count: number, { dir, progress }: PartOptions): Pro
   }
 }
 
-/** Runs in the page. Records when the first row appears, and the length of every long task. */
+/** Runs in the page. Records the time at which the first row appears, and the length of every long task. */
 const OBSERVE_LONG_TASKS = `
   window.longTasks = []
   new PerformanceObserver((list) => {

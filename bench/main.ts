@@ -1,5 +1,5 @@
 // `npm run bench [-- SUITE…]`: runs the suites and prints one table of all figures.
-// Saves the figures as JSON and, on request, writes them to the docs or records CPU profiles.
+// Saves the figures as JSON and, on request, writes them to the docs, records CPU profiles, or compares two builds.
 import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { cpus, release, tmpdir, type } from 'node:os'
 import { dirname, join, resolve } from 'node:path'

@@ -3,7 +3,7 @@
 // modification, without events; and the cost of an attributes class when volumes are provisioned.
 //   claims    claims that change their attributes class at once
 //   creates   claims provisioned with and without an attributes class, alternately
-//   stress    the test of KEP-3751: 500 volumes, 5 per second and all at once, by `stowage resizer` alone
+//   stress    modelled on the stress test of KEP-3751: volumes modified at 5 per second and all at once, by `stowage resizer` alone
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'

@@ -1,6 +1,6 @@
 // Measures pods with a volume each, from create to Running, on one node: server, driver and agent are separate
-// processes. The limit is the same driver in the same run, called directly for as many volumes at once.
-//   loop        volumes with real devices and file systems
+// processes.
+//   loop        volumes with real devices and file systems; the limit is the same driver, called directly for as many volumes
 //   directory   volumes that cost the driver almost nothing, which leaves the cost of Stowage; and the agent's memory
 import { join } from 'node:path'
 import type { Kind } from '../src/api/kind.ts'
@@ -163,7 +163,7 @@ interface Bench {
   runPods(count: number): Promise<BurstResult>
   /** Returns the volumes per second that the driver alone publishes, with this many at once. */
   measureDriverAlone(count: number): Promise<number>
-  /** Deletes pods and claims, and waits until their volumes are deleted. */
+  /** Deletes pods and claims, and waits until the pods and the volumes are deleted. */
   clear(): Promise<void>
   agentMb(): number
   close(): Promise<void>

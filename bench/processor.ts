@@ -1,6 +1,6 @@
-// Measures the processor time per operation of `stowage up`, and of a separate provisioner. With --against, the programs of this build
-// and of the other one get the same bursts in turns: a busy machine then slows down both, and the ratio of neighbouring rounds remains
-// exact enough to judge a change by it.
+// Measures the processor time per operation of `stowage up`, and of a separate provisioner. With --against or --beside, the programs of
+// this build and of the other one receive the same bursts in turns: a busy machine then slows down both, and the ratio of neighbouring
+// rounds remains exact enough to assess a change.
 //   binding        claims bound to existing volumes
 //   provisioning   claims provisioned by a driver in the server process
 //   separate       the same by `stowage provisioner`
@@ -52,7 +52,7 @@ export const processorSuite: Suite = {
 }
 
 interface Workload {
-  /** `per bound claim` */
+  /** For example `per bound claim`. */
   readonly per: string
   readonly isSeparate?: true
   /** Prepares the server once. */
@@ -71,7 +71,7 @@ interface Round {
 
 interface Operations {
   readonly request: RequestText
-  /** Whether the round uses new numbers, or those of the first round. */
+  /** Set if each round edits the same objects instead of creating new ones. */
   readonly isEdit?: true
   readonly watch: string
   /** Text in the event of a finished operation. */

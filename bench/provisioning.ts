@@ -5,6 +5,7 @@
 //   alone       the same with `stowage provisioner` as a separate process
 //   journal     what the journal of volumes adds to the processor time of the server
 //   lostNode    with 1,000 volumes of a lost node whose deletion fails, and 1,000 whose detach fails, and without, in turns
+//   memory      caches of claims and their volumes
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
@@ -30,7 +31,7 @@ import { type Program, startFakeDriver, startProvisioner, startServer } from './
 import type { PartOptions, Suite } from './lib/suite.ts'
 import { formatCount } from './lib/text.ts'
 
-/** Rounds by size of the burst: a burst takes seconds, and the speed of the machine changes between them. */
+/** Rounds by size of the burst: a burst takes seconds, and the speed of the machine changes between bursts. */
 const BURSTS = { short: { 250: 2, 1000: 3, 3000: 1 }, long: { 250: 5, 1000: 5, 4000: 3, 10000: 1 } }
 /** Smaller bursts only show how cost grows. */
 const FIGURE_CLAIMS_MIN = 1_000
@@ -60,7 +61,7 @@ const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments'
 
 type Targets = typeof BINDING
 
-/** Figures of the volume controller and external-provisioner in stock clusters, limited by client-side rate limits. */
+/** Figures of the volume controller and external-provisioner in stock clusters, whose rates are limited by their clients. */
 const PUBLISHED = {
   binding: {
     perSecond: { value: 30, of: 'the ceiling of binding in a stock cluster, kubernetes#140721' },

@@ -1,8 +1,8 @@
 // Compares `stowage sidecar` with upstream's csi-provisioner, csi-resizer and csi-attacher on kube-apiserver and etcd, with
 // csi-driver-host-path and a cluster of bound claims and pods. STOWAGE_UPSTREAM names the directory of their programs.
 //
-// A round freezes the driver, creates claims, and continues the driver: from then until the last volume is created, both
-// have the same backlog. The limit is what the API server accepts from a load generator that creates the same volumes and
+// A round freezes the driver, creates claims, and continues the driver. It is timed from then until the last volume is created,
+// so that both sides start with the same backlog. The limit is what the API server accepts from a load generator that creates the same volumes and
 // events and does nothing else.
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -67,7 +67,7 @@ interface RoundResult {
   readonly memoryMb: Readonly<Record<string, number>>
 }
 
-/** The upstream programs and their flags. Only csi-provisioner is required; without the others, it is measured alone. */
+/** The upstream programs and their flags. Only csi-provisioner is required; the others run if they are present. */
 const UPSTREAM_FLAGS: Readonly<Record<string, readonly string[]>> = {
   'csi-provisioner': [`--worker-threads=${WORKERS}`],
   'csi-resizer': [`--workers=${WORKERS}`],

@@ -1,4 +1,4 @@
-// Measures `stowage simulate` without its server: pods with a volume each on a generated snapshot of 5,000 nodes with local
+// Measures `stowage simulate` without a server: pods with a volume each on a generated snapshot of 5,000 nodes with local
 // storage, ten classes and a capacity object for each node and class.
 import type { Claim, StoredPod } from '../src/diagnosis/cluster.ts'
 import { simulate } from '../src/diagnosis/simulation/simulate.ts'

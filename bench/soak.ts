@@ -1,7 +1,7 @@
 // Measures the memory of `stowage up`. Anonymous memory (heap, stacks, buffers) and mapped files are reported separately.
 //   churn      claims are provisioned and deleted at a constant rate, and then the server is idle
 //   burst      claims are provisioned at once and stay, and then the server is idle
-//   watchers   many clients watch, and nothing happens
+//   watchers   many clients watch an idle server
 //
 // For churn, the memory after the load is compared with that of two idle servers: the same server after its start, when it has not yet compiled the
 // code that handles claims, and a second one that has provisioned and deleted a few claims and has been idle since.
@@ -206,7 +206,7 @@ async function startChurnServer(dir: string, profileDir: string | undefined): Pr
   }
 }
 
-/** Returns the memory at regular intervals until the promise is settled, and at its end. */
+/** Returns samples of the memory at regular intervals until the promise settles, the last one when it does. */
 async function sampleUntil(
   end: Promise<unknown>,
   memory: () => Memory,

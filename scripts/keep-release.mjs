@@ -1,5 +1,6 @@
-// Writes the program of this version to test/releases/, as one compressed file. The tests of mixed versions run it with the
-// present program. Run it on the commit of a release. Packages stay outside the file: it imports them from node_modules.
+// Writes the program of this version to test/releases/, as one compressed file. The tests of mixed versions run the file
+// together with the current program. Run this script on the commit of a release. Packages stay outside the file, which imports
+// them from node_modules.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { brotliCompress } from 'node:zlib'

@@ -1,4 +1,4 @@
-// Reads the audit log of an API server: which requests a user sent, and when its volumes were created.
+// Reads the requests in the audit log of an API server, and counts them by verb and resource.
 import { readFile } from 'node:fs/promises'
 
 export interface AuditedRequest {

@@ -12,7 +12,7 @@ export interface BurstJob {
   readonly watch: RequestText
   /** Text in the event of a finished object. */
   readonly until: string
-  /** The last number already used. */
+  /** The number before that of the first object. */
   readonly after: number
 }
 
@@ -24,7 +24,7 @@ export interface BurstResult {
   readonly p99Ms: number
 }
 
-/** The burst fails after this long without an event. */
+/** The burst fails if no object finishes for this long. */
 const EVENT_TIMEOUT_MS = 60_000
 
 export async function runBurst(job: BurstJob): Promise<BurstResult> {

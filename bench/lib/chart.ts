@@ -20,7 +20,7 @@ interface Bar {
   readonly label: string
   /** Names the value that the figure is compared with, if the title does not. */
   readonly comparedWith?: string | undefined
-  /** A bar of length 1 reaches the line. */
+  /** A bar with share 1 reaches the line. */
   readonly share: number
   readonly text: string
   readonly colour: 'good' | 'bad' | 'plain'
@@ -28,7 +28,7 @@ interface Bar {
 
 interface BarGroup {
   readonly title: string
-  /** Position of the line for 1, as a share of the longest bar. Longer bars end in an arrow. */
+  /** Position of the line, as a share of the maximum bar length. Bars that exceed the maximum end in an arrow. */
   readonly lineAt: number
   readonly bars: readonly Bar[]
 }

@@ -1,4 +1,4 @@
-// Compares the figures of two builds that were measured in turns. Each round has a report of either build; the ratios of
+// Compares the figures of two builds that were measured in turns. Each round has a report of each build; the ratios of
 // the rounds show how much of a difference is noise.
 import { type Figure, medianOf, type Unit } from './figure.ts'
 import type { Report } from './report.ts'
@@ -15,7 +15,7 @@ export interface ComparedFigure {
   /** Medians over the rounds. */
   readonly before: number
   readonly after: number
-  /** The value after in relation to the value before, in each round. Their median is the result. */
+  /** Median, minimum and maximum over the rounds of the value after divided by the value before. */
   readonly ratio: number
   readonly ratioMin: number
   readonly ratioMax: number
@@ -25,7 +25,7 @@ export interface ComparedFigure {
 /** `unclear`: rounds disagree about the direction. */
 export type Change = 'better' | 'worse' | 'same' | 'unclear'
 
-/** Ratios within this distance of 1 count as equal. */
+/** A median ratio within this distance of 1 counts as equal. */
 const EQUAL_WITHIN = 0.02
 
 /** Returns the figures that both builds measured in every round, in the order of the last report. */

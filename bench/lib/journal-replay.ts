@@ -25,7 +25,7 @@ type RecordedGroup = {
   readonly activities: Activity[]
 }[]
 
-/** Records the transactions of a server that keeps no journal meanwhile. */
+/** Records the transactions of a server while it keeps no journal. */
 export class TransactionRecorder {
   readonly groups: RecordedGroup[] = []
   #view: TransactionView | undefined

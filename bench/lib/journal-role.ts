@@ -17,7 +17,7 @@ import { type ReplayTimes, replayInTurns, TransactionRecorder } from './journal-
 export type JournalJob =
   /** Returns the port. */
   | { readonly do: 'start'; readonly dataDir: string; readonly driverSocket: string }
-  /** Switches the journal on or off, after garbage of the previous round is collected. */
+  /** Switches the journal on or off, and collects garbage of the previous round. */
   | { readonly do: 'beginRound'; readonly hasJournal: boolean }
   /** Merges the records of the round, as the server does every few seconds. Returns what the round has used. */
   | { readonly do: 'endRound' }
@@ -36,7 +36,7 @@ export interface RoundUsage {
   /** CPU time of all threads. */
   readonly cpuMs: number
   readonly collectionMs: number
-  /** Bytes that the process has passed to the disk. */
+  /** Bytes that the process has passed to write calls. */
   readonly writtenBytes: number
   readonly records: number
   readonly recordBytes: number

@@ -31,7 +31,7 @@ it('PLUS-6 finds the allocations of the journal and of the functions it calls', 
   expect(allocationsOf({ head }, nameOf, isOfJournal)).toEqual({ total: 25, matching: 15 })
 })
 
-it('PLUS-6 divides garbage collection by allocations and commits by bytes', () => {
+it('PLUS-6 estimates the part of garbage collection from allocations and the part of commits from bytes', () => {
   const shares = { functions: 0.02, collection: 0.1, commits: 0.2, allocations: 0.05 }
   expect(partsOf(shares, 0.1)).toEqual({
     functions: expect.closeTo(0.018),

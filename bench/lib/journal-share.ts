@@ -6,7 +6,7 @@ import type { CallFrame, Flame } from './flame-graph.ts'
 const JOURNAL_FILES = /\bsrc\/(apiserver\/timeline\/|runtime\/operations\/activity-of\.ts)/
 /** Functions of other files that run only for the journal. */
 const JOURNAL_FUNCTIONS = /^(recordAttempt|recordCall) .*src\/runtime\/operations\/registry\.ts/
-/** Writes the group commits, to which the journal adds a chunk each. */
+/** Functions that write the group commits, to each of which the journal adds a chunk. */
 const COMMIT_FUNCTIONS = /^(#write|#apply|#compact|write) .*src\/store\/(revisioned-store|lmdb)\.ts/
 
 export const isOfJournal = (name: string): boolean => JOURNAL_FILES.test(name) || JOURNAL_FUNCTIONS.test(name)
@@ -24,8 +24,8 @@ export interface ProfileShares {
 }
 
 /**
- * Returns the shares of the main thread that the journal takes. Garbage collection is divided by allocated bytes, and the writing of
- * commits by written bytes.
+ * Returns the shares of the main thread that the journal takes. Its part of garbage collection is estimated from
+ * allocated bytes, and its part of writing commits from written bytes.
  */
 export const partsOf = ({ functions, collection, commits, allocations }: ProfileShares, byteShare: number) => ({
   functions: functions * (1 - collection),

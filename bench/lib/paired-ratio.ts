@@ -9,7 +9,7 @@ export interface PairedRound {
 export interface PairedRatio {
   /** The median of the ratios of the rounds. */
   readonly median: number
-  /** The median is between these with a probability of 95 %, for any distribution of the ratios. */
+  /** The true median is between these with a probability of at least 95 %, for any distribution of the ratios. */
   readonly low: number
   readonly high: number
   /** The ratio of the sums. Unlike the median, it includes costs that occur only in some rounds. */

@@ -1,4 +1,4 @@
-// Creates one object, or deletes those of a collection, while a measurement is prepared.
+// Creates one object, or deletes all objects of a collection, while a measurement is prepared.
 import { type Endpoint, openConnection } from './http-connection.ts'
 import { numberedRequest, type RequestText } from './load-role.ts'
 

@@ -43,7 +43,7 @@ const addResults = (suite: SuiteReport) => ({
 
 export const secondsOf = ({ parts }: SuiteReport): number => parts.reduce((sum, { seconds }) => sum + seconds, 0)
 
-/** Returns the number of targets, and of those met. */
+/** Returns the number of all targets, and of the targets that are met. */
 export function targetsOf(suites: readonly SuiteReport[]): { readonly met: number; readonly all: number } {
   const results = suites.flatMap(({ figures }) => figures.map(passes)).filter((pass) => pass !== undefined)
   return { met: results.filter((pass) => pass).length, all: results.length }

@@ -1,5 +1,5 @@
-// Runs the parts of suites one after the other, each in its own directory, and logs the progress and the remaining time. A
-// failed part does not affect the figures of other parts.
+// Runs the parts of suites one after the other, each in its own directory, and logs the progress with the remaining time,
+// or with the elapsed time if there is no time limit. A failed part does not affect the figures of other parts.
 import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// Starts the measured programs as their users do, in separate processes, and measures the time until they are ready.
+// Starts the measured programs as their users do, in separate processes, and measures the time until they are ready, their CPU
+// time and their memory.
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'

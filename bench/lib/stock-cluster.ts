@@ -1,5 +1,5 @@
 // Starts etcd and kube-apiserver for the comparison with upstream's sidecars. Nothing else runs in this cluster: no binder, no
-// scheduler, no kubelet. Each measured program has its own user, whose requests are in the audit log.
+// scheduler, no kubelet. Each side of the comparison has its own user, whose requests are in the audit log.
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'

@@ -1,5 +1,6 @@
-// The objects of the comparison with upstream's sidecars: the class of csi-driver-host-path, bound claims with their volumes,
-// pods, and new claims as the binder of kube-controller-manager prepares them for a provisioner.
+// Builds, sends and counts the objects of the comparison with upstream's sidecars: the class of csi-driver-host-path with its
+// driver and node, bound claims with their volumes, pods, events, and new claims as the binder of kube-controller-manager
+// prepares them for a provisioner.
 import { get } from 'node:https'
 import type { Endpoint } from './http-connection.ts'
 import { numberedRequest, openAll, type RequestText } from './load-role.ts'
@@ -33,7 +34,7 @@ export async function sendAll(endpoint: Endpoint, requests: readonly RequestText
   }
 }
 
-/** The class, the driver, and the node that has registered it. */
+/** The class, the driver, and the node on which the driver is registered. */
 export const classRequests = (): RequestText[] => [
   {
     method: 'POST',

@@ -10,9 +10,9 @@ export interface Suite {
   readonly comparesInTurns?: true
 }
 
-/** Another build, whose programs are measured beside those of this build. */
+/** Another build, whose programs are measured in turns with those of this build. */
 export interface OtherBuild {
-  /** The commit. */
+  /** The commit, or the directory given with --beside. */
   readonly name: string
   /** The directory of its programs. */
   readonly programs: string
@@ -25,7 +25,7 @@ export interface PartOptions {
   readonly dir: string
   /** Where the measured processes write CPU profiles, which slows them down. */
   readonly profileDir?: string
-  /** Set with --against, for suites that compare in turns. */
+  /** Set with --against and --beside, for suites that compare in turns. */
   readonly beside?: OtherBuild
   /** Whether to run more, longer and larger rounds than fit into ten minutes. */
   readonly isLong: boolean

@@ -1,4 +1,4 @@
-// Shared by all drawings: colours that follow the light or dark page, escaped text, and the estimated width of text.
+// Shared by all drawings: colours that follow the light or dark page, and text that is escaped, measured and wrapped.
 
 export const STYLE = [
   'text{font:12px ui-sans-serif,system-ui,sans-serif;fill:#1f2328}',

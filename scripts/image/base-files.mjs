@@ -1,5 +1,5 @@
 // Copies the base of the image from this machine: Node.js, a shell, the programs that `stowage driver` and `stowage node` call, and
-// the shared libraries of all of them. The Dockerfile gets them from its base image.
+// the shared libraries of all of them. The Dockerfile gets them from its base image and from packages.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, realpath, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'

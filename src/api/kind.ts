@@ -4,13 +4,13 @@
 //   decode → defaults → (mutating admission) → the hooks of the operation → (validating admission)
 //   create   prepareForCreate → validate
 //   update   prepareForUpdate → validate → validateUpdate
-//   status   status.prepare → status.validate
+//   status   status.prepare → status.validate; the same for approval and ephemeralContainers
 import type { FeatureGates } from './feature-gates.ts'
 import type { FieldErrors } from './field-errors.ts'
 import type { ObjectMeta } from './kinds/shared/meta-schema.ts'
 import type { ObjectType } from './schema.ts'
 
-/** Any API object. Decoded objects have no apiVersion and kind, because the Kind that accompanies them has both. */
+/** Any API object. Decoded objects have neither apiVersion nor kind, because the Kind that accompanies them has both. */
 export interface KubeObject {
   metadata: ObjectMeta
 }

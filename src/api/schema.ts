@@ -1,5 +1,5 @@
-// The functions and types that declare the fields of a kind. The TypeScript type (Infer), decode.ts,
-// defaults.ts, patch/, apply/, protobuf/ and the OpenAPI document are derived from the same declaration.
+// The functions and types that declare the fields of a kind. The TypeScript type (Infer) and the OpenAPI document are derived
+// from the declaration, and decode.ts, decode-response.ts, defaults.ts, patch/, apply/ and protobuf/ use it at run time.
 //
 // Fields differ in how they handle empty values:
 //   req  required: an absent value becomes the zero value     containers[].name, provisioner

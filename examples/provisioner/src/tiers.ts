@@ -134,7 +134,7 @@ async function readSizes({ root }: Disk): Promise<Map<string, bigint>> {
   return sizes
 }
 
-/** Writes a file so that a crash leaves either the complete file or none. */
+/** Writes a file so that a crash leaves it either unchanged or complete. */
 async function writeAtomically(path: string, text: string): Promise<void> {
   await writeFile(`${path}.tmp`, text, { flush: true })
   await rename(`${path}.tmp`, path)

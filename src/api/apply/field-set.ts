@@ -90,7 +90,7 @@ function differenceOfNodes(a: FieldSet, b: FieldSet): FieldSet | undefined {
   return nodeOf(isStillMember, withoutSelf(children))
 }
 
-/** Returns the set with its elements in the order of compareElements, as Kubernetes stores it, or a sorted set unchanged. */
+/** Returns the set with its elements in the order of compareElements, as Kubernetes stores it. Returns a sorted set unchanged. */
 export function sortSet(set: FieldSet): FieldSet {
   if (isSortedSet(set)) return set
   const sortedSet: DraftSet = {}

@@ -1,7 +1,7 @@
 // Computes the field set of a value. The functions differ in which nodes between the root and the leaves are members:
 //   appliedFields  the fields that a configuration sets: leaves, empty objects and maps, map entries and list items
 //   allFields      the fields that a new value adds: the same fields and all their parents
-//   createdFields  the fields that a new object adds: as allFields, without metadata and similar objects
+//   createdFields  the fields that a new object adds: as allFields, without objects that are always present, such as metadata
 import type { DeclaredValue } from '../schema.ts'
 import { type DraftSet, type FieldSet, isEmptySet, LEAF, SELF_ELEMENT } from './field-set.ts'
 import { fieldElement, valueElement } from './path-element.ts'

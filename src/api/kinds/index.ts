@@ -1,5 +1,5 @@
-// Lists all kinds that the API server serves. To add one, create a folder with <kind>-schema.ts for its schema and
-// <kind>.ts for its declaration, and add it to this list.
+// Lists the kinds that every API server serves; api-server.ts adds those of the group stowage.dev. To add one, create a folder
+// with <kind>-schema.ts for its schema and <kind>.ts for its declaration, and add it to this list.
 import type { Kind } from '../kind.ts'
 import { volumeAttributesClassKind } from './attributes-class/attributes-class.ts'
 import { certificateSigningRequestKind } from './certificate-signing-request/certificate-signing-request.ts'

@@ -1,5 +1,6 @@
 // Applies a JSON Patch (RFC 6902): a list of operations in order, all or none. As in the Kubernetes API server, and unlike the
-// RFC, `replace` also sets an absent key of an object, and a negative index counts from the end of a list.
+// RFC, `replace` also sets an absent key of an object, `test` accepts an absent key as null, and a negative index counts from the
+// end of a list.
 // Pure: the document and the patch are not modified; the result shares unchanged parts with them.
 
 import { exceedsDepth, isJsonArray, isJsonObject, type JsonValue, jsonEquals, setOwnProperty } from '../json-value.ts'

@@ -1,6 +1,6 @@
 // Charges one write to one quota: computes the new usage from the object before and after the write, or the message of the
-// rejection. Pure. Only an increase can exceed a quota, so while a quota is exceeded, objects can still be updated without
-// an increase and deleted.
+// rejection. Pure. Only an increase can exceed a quota, so while a quota is exceeded, objects can still be deleted, and
+// updated without an increase.
 import type { KubeObject } from '../kind.ts'
 import { addQuantities, compareQuantities, formatQuantity, type Quantity, subtractQuantities } from '../quantity.ts'
 import { calculateUsage, type ListObjects } from './calculate-usage.ts'

@@ -15,7 +15,7 @@ export function podAmounts(pod: Pod): [string, Quantity][] {
   return [['pods', parseQuantity('1')], ...amountsByQuotaKey(requests, limits)]
 }
 
-/** Returns the amounts by quota key. A key without a prefix is the request. Extended resources have only requests. */
+/** Returns the amounts by quota key. A key without a prefix is the request. Limits of huge pages and extended resources have no key. */
 export function amountsByQuotaKey(
   requests: ReadonlyMap<string, Quantity>,
   limits: ReadonlyMap<string, Quantity>,

@@ -220,7 +220,7 @@ describe('chargeQuota', () => {
     status: fields.allocated ? { allocatedResources: { storage: fields.allocated } } : {},
   })
 
-  it('REX-4 VAC-10 PIO-7 returns the same usage as calculateUsage, and exceeds the number of claims only after a status write', () => {
+  it('REX-4 VAC-10 PIO-7 returns the same usage as calculateUsage, and lets usage exceed the limit only after a status write', () => {
     fc.assert(
       fc.property(anyOperator, fc.array(anyWrite, { maxLength: 30 }), fc.boolean(), (operator, writes, isNewQuota) => {
         const values = operator === 'In' || operator === 'NotIn' ? { values: ['gold'] } : {}

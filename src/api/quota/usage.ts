@@ -22,7 +22,7 @@ export const isSameKind = (a: CountedKind, b: CountedKind): boolean => a.plural 
 
 export const isCounted = ({ plural }: CountedKind): boolean => plural !== 'events'
 
-/** Kinds that have a quota key without the prefix `count/`. */
+/** Kinds whose objects are all counted by a quota key without the prefix `count/`. The key `pods` excludes terminated pods. */
 const PLURALS_WITH_NAME_KEY = ['persistentvolumeclaims', 'configmaps', 'secrets', 'resourcequotas']
 
 export const isCountedByName = (key: string): boolean => PLURALS_WITH_NAME_KEY.includes(key)

@@ -1,6 +1,6 @@
 // Declares CertificateSigningRequest. The spec is immutable; the decision changes through /approval, the certificate through
-// /status. The admission plugins certificate-requester.ts and certificate-admission.ts record the requester and check rights
-// on signers.
+// /status. The admission plugins certificate-requester.ts and certificate-admission.ts record the requester and check
+// permissions on signers.
 import { X509Certificate } from 'node:crypto'
 import { timestamp } from '../../../base/timestamps.ts'
 import { parseCertificationRequest } from '../../certification-request.ts'

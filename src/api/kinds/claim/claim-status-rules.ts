@@ -68,7 +68,7 @@ export function validateClaimStatus(
 
 const SUPPORTED_STATUSES: readonly string[] = [...ALLOCATED_RESOURCE_STATUSES].sort()
 
-/** Validates that a name without a prefix, or with prefix kubernetes.io, is supported. Accepts names with other prefixes. */
+/** Validates that a name without a prefix, or with one that ends in kubernetes.io, is supported. Accepts all other prefixes. */
 function validateAllocatedName(
   name: string,
   { field, allowsIo }: { field: string; allowsIo: boolean },

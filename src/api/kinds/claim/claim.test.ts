@@ -172,7 +172,7 @@ describe('the claim table', () => {
     ])
   })
 
-  it('has no capacity and access modes until the claim has a volume', () => {
+  it('has no capacity or access modes until the claim has a volume', () => {
     const { object } = tryCreate(kind, aClaim())
     expect(cells(object)).toEqual(['data', 'Pending', '', '', '', '', '<unset>', '<unknown>', 'Filesystem'])
   })

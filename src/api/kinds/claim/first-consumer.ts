@@ -1,5 +1,5 @@
 // The condition ReadyForFirstConsumer of claims whose class has the binding mode WaitForFirstConsumer. Tools that create claims
-// wait for it, because such a claim is not bound before a pod uses it. The write that binds the claim removes it: clients expect
+// wait for it, because such a claim is not bound before a pod uses it. The write that binds the claim removes the condition: clients expect
 // a bound claim without conditions unless its volume is being expanded or modified.
 //
 //   status   reason                 when
@@ -7,8 +7,8 @@
 //   False    StorageClassNotFound   the class was deleted
 //   False    ImmediateBinding       the class was recreated with immediate binding: no consumer is needed
 //
-// The API server sets it when it creates the claim (apiserver/admission). The binding controller (controllers/binding) updates
-// it later, if possible in a write that it makes anyway.
+// The API server sets the condition when it creates the claim (apiserver/admission). The binding controller (controllers/binding)
+// updates it later, if possible in a write that it makes anyway.
 import { timestamp } from '../../../base/timestamps.ts'
 import type { PersistentVolumeClaim } from './claim-schema.ts'
 

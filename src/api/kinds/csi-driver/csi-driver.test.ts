@@ -28,7 +28,7 @@ describe('a CSI driver', () => {
     expect(storedDriver.spec.volumeLifecycleModes).toEqual(['Persistent'])
   })
 
-  it('CAP-2 allows changes of storageCapacity', () => {
+  it('CAP-2 allows changes to storageCapacity', () => {
     const enabled = tryUpdate(kind, storedDriver, (draft) => (draft.spec.storageCapacity = true))
     expect(enabled.errors).toEqual([])
     expect(tryUpdate(kind, enabled.object, (draft) => (draft.spec.storageCapacity = false)).errors).toEqual([])

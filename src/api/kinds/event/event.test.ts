@@ -142,7 +142,7 @@ describe('Event of events.k8s.io', () => {
       'series.count: Invalid value: "": should be at least 2',
     ],
     [{ series: { count: 2 } }, 'series.lastObservedTime: Required value'],
-  ])('rejects the creation with %j', (fields, message) => {
+  ])('rejects a new event with %j', (fields, message) => {
     expect(tryCreate(eventsEventKind, newStyleEvent(fields)).errors).toEqual([message])
   })
 

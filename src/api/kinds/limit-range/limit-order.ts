@@ -1,5 +1,6 @@
 // Validates the order of the amounts of one resource in a LimitRange item:
 //   min <= defaultRequest <= default <= max,   1 <= maxLimitRequestRatio <= max/min
+// default and defaultRequest must be equal for a resource that cannot be overcommitted.
 import type { FieldErrors } from '../../field-errors.ts'
 import { compareQuantities, parseQuantity } from '../../quantity.ts'
 import { isOvercommitAllowed } from '../shared/resource-names.ts'

@@ -1,4 +1,4 @@
-// Declares Namespace: a scope for names, quota and access rights. After a delete, its phase is Terminating until its
+// Declares Namespace: a scope for names, quotas and access control. After a delete, its phase is Terminating until its
 // contents and spec.finalizers are removed. The API server implements delete and finalize.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'

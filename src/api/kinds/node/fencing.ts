@@ -13,7 +13,7 @@ export const OUT_OF_SERVICE_TAINT = 'node.kubernetes.io/out-of-service'
 
 export const QUARANTINE_TAINT = 'stowage.dev/quarantine'
 
-/** Annotation of a Node: the value of the quarantine taint for which its agent has unmounted these volumes. */
+/** Annotation of a Node: the value of the quarantine taint, set after the agent has unmounted the volumes of such pods. */
 export const RELEASED_FENCE = 'stowage.dev/released-fence'
 
 type Fencible = Pick<Readonly<Node>, 'spec'> | undefined
@@ -37,7 +37,7 @@ export const isConfirmedOff = (node: Pick<Readonly<Node>, 'spec' | 'status'> | u
   isOutOfService(node) && conditionOf(node, 'Ready')?.status === 'Unknown'
 
 /**
- * Returns the time at which the node became lost: its machine is confirmed to be off, its agent is silent, and none of its pods and
+ * Returns the time at which the node became lost: its machine is confirmed to be off, its agent is silent, and none of its pods or
  * attachments is left (controllers/node-lifecycle/lost-nodes). Returns undefined if it is not lost.
  */
 export function lostSince(node: Pick<Readonly<Node>, 'spec' | 'status'> | undefined): string | undefined {

@@ -1,4 +1,4 @@
-// Validates nodes and changes to nodes. podCIDRs and providerID are immutable once they are set.
+// Validates nodes and changes to nodes. podCIDRs and providerID are immutable once they are set, externalID always.
 import type { FieldErrors } from '../../field-errors.ts'
 import { labelValueProblems, qualifiedNameProblems } from '../../names.ts'
 import { ipFamilyOf, validateCIDR } from '../../network-addresses.ts'

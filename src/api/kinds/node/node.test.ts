@@ -61,7 +61,7 @@ describe('Node', () => {
     expect(tryCreate(nodeKind, aNode({ spec })).errors).toEqual([])
   })
 
-  it('rejects changes of podCIDRs and providerID after they are set', () => {
+  it('rejects changes to podCIDRs and providerID after they are set', () => {
     const { object: emptyNode } = tryCreate(nodeKind, aNode())
     const spec = { podCIDRs: ['10.0.0.0/24'], providerID: 'cloud://1' }
     const { object: configuredNode, errors } = tryUpdate(nodeKind, emptyNode, aNode({ spec }))

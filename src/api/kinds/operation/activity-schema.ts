@@ -1,5 +1,5 @@
-// The schema of Activity: a component's attempt or driver call on a volume. OperationReport sends it, and the journal keeps
-// it.
+// The schema of Activity: a component's attempt to do its work on an object, or a call to a driver. An OperationReport contains
+// activities, and the journal stores them.
 import { double, type Infer, int32, microTime, object, opt, req, string } from '../../schema.ts'
 import { objectReference } from '../shared/references-schema.ts'
 

@@ -1,4 +1,5 @@
-// Declares OperationReport, with which a process outside the API server reports its operations. It is not stored.
+// Declares OperationReport, with which a process outside the API server reports its operations, its activities and the
+// usage of its volumes. It is not stored.
 import { createdAtColumn, nameColumn } from '../../columns.ts'
 import { defineKind } from '../../kind.ts'
 import { STOWAGE_GROUP } from './operation.ts'

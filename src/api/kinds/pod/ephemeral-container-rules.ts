@@ -1,4 +1,4 @@
-// Validates changes to the ephemeral containers of a pod: containers can be added, and never changed or removed.
+// Validates changes to the ephemeral containers of a pod: containers can be added, but not changed or removed.
 import type { FieldErrors } from '../../field-errors.ts'
 import { isSameValue } from '../shared/changed-fields.ts'
 import { validateContainer } from './container-rules.ts'

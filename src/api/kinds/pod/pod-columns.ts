@@ -13,7 +13,7 @@ interface Summary {
   ready: number
   total: number
   restarts: number
-  /** When a container last terminated. */
+  /** The time at which a container last terminated. */
   lastRestart: string | undefined
 }
 

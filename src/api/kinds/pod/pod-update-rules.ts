@@ -1,5 +1,6 @@
-// Validates changes to a pod. Images can change, activeDeadlineSeconds can be set or shortened, tolerations can be added and
-// schedulingGates can be removed. gated-pod-rules.ts validates the placement of a gated pod. A Binding sets nodeName.
+// Validates changes to a pod. Images and tolerationSeconds can change, activeDeadlineSeconds can be set or shortened, tolerations
+// can be added, schedulingGates can be removed, and a negative terminationGracePeriodSeconds can be set to 1. gated-pod-rules.ts
+// validates the placement of a gated pod. A Binding sets nodeName.
 import { isDeepStrictEqual } from 'node:util'
 import type { FieldErrors } from '../../field-errors.ts'
 import { changedFields, describeChanges, isSameValue } from '../shared/changed-fields.ts'

@@ -19,7 +19,7 @@ export const BUILT_IN_PRIORITY_CLASSES: readonly PriorityClass[] = [
   },
 ]
 
-/** Returns how the class differs from the built-in class of its name, or undefined if it does not. */
+/** Returns why the class is not one of the built-in classes, or undefined if it is one. */
 export function builtInProblem({ metadata: { name = '' }, value, globalDefault }: PriorityClass): string | undefined {
   const builtIn = BUILT_IN_PRIORITY_CLASSES.find(({ metadata }) => metadata.name === name)
   if (!builtIn) return `${name} is not a known system priority class`

@@ -1,5 +1,5 @@
 // Declares Secret: small confidential values by key. stringData is merged into data and never returned. Validation
-// errors do not contain values. Well-known types require certain keys.
+// errors do not contain values. Well-known types require certain keys or annotations.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { setOwnProperty } from '../../json-value.ts'

@@ -17,7 +17,7 @@ import {
 
 const NO_SPEC: StatefulSetSpec = { template: { spec: { containers: [] } } }
 
-/** Validates a new set, or the mutable fields of a changed one. Immutable fields are validated on create only. */
+/** Validates a set. volumeClaimTemplates and serviceName, which are immutable, are validated on create only. */
 export function validateStatefulSet(
   { spec = NO_SPEC }: StatefulSet,
   errors: FieldErrors,

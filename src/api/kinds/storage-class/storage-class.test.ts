@@ -113,7 +113,7 @@ describe('updating a storage class', () => {
     expect(tryUpdate(kind, storedClass, change).errors).toEqual([message])
   })
 
-  it('PROV-1 accepts changes of expansion, mount options, topologies and metadata', () => {
+  it('PROV-1 accepts changes to expansion, mount options, topologies and metadata', () => {
     const { errors } = tryUpdate(kind, storedClass, (draft) => {
       draft.allowVolumeExpansion = true
       draft.mountOptions = ['ro']
@@ -136,7 +136,7 @@ describe('the table of storage classes', () => {
   const formatNames = (siblings: StorageClass[]) =>
     siblings.map((row) => cellOf(kind.columns[0]!, row, { nowMs: 0, siblings }))
 
-  it('PROV-3 marks the default class in lists, which is the newest and then the first by name', () => {
+  it('PROV-3 marks the newest default class in lists, or the first by name of several that are equally new', () => {
     expect(formatNames([olderClass, newerClass, otherClass])).toEqual(['older', 'newer (default)', 'plain'])
     expect(formatNames([newerClass, sameAgeClass, olderClass])).toEqual(['newer', 'a-twin (default)', 'older'])
     expect(formatNames([otherClass])).toEqual(['plain'])

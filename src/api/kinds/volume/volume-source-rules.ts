@@ -10,7 +10,7 @@ import type { PersistentVolumeSpec, persistentVolumeSource } from './volume-sche
 export type VolumeSourceName = keyof typeof persistentVolumeSource.fields
 
 export interface VolumeSourceOptions {
-  /** Path of the object that contains the sources: `spec`. */
+  /** Path of the object that contains the source, such as `spec`. */
   readonly field: string
   readonly volumeName: string
 }

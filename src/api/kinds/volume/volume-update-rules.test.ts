@@ -34,7 +34,7 @@ describe('updating a volume', () => {
     ['mount options', (spec) => (spec.mountOptions = ['ro'])],
     ['its node affinity if it has none', (spec) => (spec.nodeAffinity = zoneAffinity(NEW_ZONE))],
     ['the secret for expansion if it has none', (spec) => (spec.csi.controllerExpandSecretRef = secret)],
-  ])('accepts a change of %s', (_case, change) => {
+  ])('accepts a change to %s', (_case, change) => {
     expect(update({}, change).errors).toEqual([])
   })
 

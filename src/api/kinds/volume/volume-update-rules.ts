@@ -1,5 +1,6 @@
 // Validates changes to a volume. Its volumeMode and, except for an added expansion secret, its source are immutable. Its
-// nodeAffinity is immutable once it is set, except that deprecated labels can be renamed.
+// nodeAffinity is immutable once it is set, except that deprecated labels can be renamed. Its attributes class can be set and
+// changed, but not removed.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'
 import { string } from '../../schema.ts'
