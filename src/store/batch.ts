@@ -172,7 +172,7 @@ export class Batch {
       listing.keys.add(key)
       listing.sortedKeys = undefined
     }
-    // Keep a version that creates its key; otherwise watchers would receive the creation with a later revision.
+    // Without isCreationCoalescable, keep a version that creates its key: watchers must receive the creation with its revision.
     if (!isDeleted && write.isCoalescable && (write.isCreationCoalescable || (previous && !previous.isDeleted)))
       this.#coalescableVersions.set(version, this.#changes.length)
     this.#changes.push(version)

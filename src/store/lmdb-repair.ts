@@ -1,5 +1,5 @@
 // Carries out a repair that records/repair-store.ts has planned: writes the records to a new file and
-// replaces the damaged one, which is kept under another name. A crash leaves either file in place.
+// replaces the damaged one, which is kept under another name. A crash leaves either the damaged or the new file in place.
 import { existsSync } from 'node:fs'
 import { link, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -72,7 +72,7 @@ type Db = RootDatabase<Uint8Array | DecodedHeader, RecordName>
 
 type DecodedHeader = RecordHeader | DamagedHeader | OldHeader
 
-/** Reasons of commit errors by code, for errors after which LMDB has written nothing and remains usable. */
+/** The reasons for commit errors after which LMDB has written nothing and remains usable, by error code. */
 const REJECTION_REASONS: ReadonlyMap<number, string> = new Map([
   [28, 'the disk is full (ENOSPC)'],
   [122, 'the disk quota is used up (EDQUOT)'],

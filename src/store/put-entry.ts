@@ -1,5 +1,5 @@
 // Creates the entry that later transactions of a group commit read for a put. The entry of a coalescable put calls the
-// `value` getter only when its value is read.
+// `value` getter of the put only when its own value is read.
 import type { Entry, Put, Revision } from './store.ts'
 
 export function entryOfPut(put: Put, modRevision: Revision, createRevision: Revision): Entry {

@@ -394,7 +394,7 @@ class RevisionedStore implements Store {
     })
   }
 
-  /** Reads the values in slices, one per tick. Compaction keeps this revision until all values are read. */
+  /** Reads the values in slices, one per turn of the event loop. Compaction keeps this revision until all values are read. */
   async #readAll(prefix: string, versions: readonly Version[], revision: Revision): Promise<Entry[]> {
     const entries: Entry[] = []
     const sharedEntry = this.#sharedEntries.reader(prefix)

@@ -85,7 +85,7 @@ export interface ListResult {
   readonly remainingCount: number
 }
 
-/** A change of one key. Live watchers share the object, so that encoded forms can be cached by its identity. */
+/** A change of one key. Watchers share the object of a recent change, so that encoded forms can be cached by its identity. */
 export interface StoreEvent {
   readonly type: 'put' | 'delete'
   readonly key: string
@@ -147,9 +147,8 @@ export interface Store {
   /** Values for /metrics. */
   stats(): StoreStats
   /**
-   * Resolves within seconds: with the problem if the store cannot write or etcd does not respond, otherwise with undefined. The text is
-   * public
-   * and contains no paths or addresses.
+   * Resolves within seconds: with the problem if the store cannot write or etcd does not respond, otherwise with undefined. The
+   * text is public and contains no paths or addresses.
    */
   problem?(): Promise<string | undefined>
   /** Returns the damaged records that are known. */
@@ -168,7 +167,7 @@ export interface StoreStats {
   readonly revision: Revision
   /** The oldest revision that can still be listed or watched from (outside `brief` prefixes). */
   readonly compactedRevision: Revision
-  /** Superseded states that are kept for watches and for reads at old revisions. */
+  /** Superseded states and tombstones that are kept for watches and for reads at old revisions. */
   readonly historyEntries: number
   /** Bytes of the values of these states. */
   readonly historyBytes: number
@@ -253,8 +252,8 @@ export class StoreUnavailableError extends Error {
 }
 
 /**
- * Thrown if the bytes of a stored record do not match their checksum or are missing. The message names the key and the
- * revision, but never contains the value.
+ * Thrown if the bytes of a stored record do not match their checksum, are missing or cannot be read. The message names the key and
+ * the revision, but never contains the value.
  */
 export class DamagedRecordError extends Error {
   override readonly name = 'DamagedRecordError'

@@ -1,6 +1,5 @@
-// ValueTransformer: the interface for encryption at rest. Stores encode every value before they write it and decode it when they read it,
-// so
-// that storage, its history and its backups contain the transformed bytes, and readers and watchers receive plain values.
+// ValueTransformer: the interface for encryption at rest. Stores encode every value before they write it, and entries decode it
+// when it is read. Storage, its history and its backups contain the transformed bytes; readers and watchers receive plain values.
 import type { Clock } from '../base/clock.ts'
 import { DamagedEntry } from './damaged-entry.ts'
 

@@ -22,7 +22,7 @@ export const CHECKS: readonly Check[] = [
   ...lifecycleChecks,
 ]
 
-/** Returns the checks whose id is one of the patterns, in which `*` stands for any text. */
+/** Returns the checks whose id matches a pattern, in which `*` stands for any text. Without patterns, returns all checks. */
 export function selectChecks(patterns: readonly string[]): readonly Check[] {
   if (patterns.length === 0) return CHECKS
   const expressions = patterns.map((pattern) => new RegExp(`^${pattern.split('*').map(escapeText).join('.*')}$`))

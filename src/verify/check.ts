@@ -61,7 +61,7 @@ export interface CheckContext {
   pause(ms: number): Promise<void>
   /** Starts the API server, the controllers and the node agent with this driver. */
   startBench(options?: BenchOptions): Promise<Bench>
-  /** Describes the volumes of this check that still exist in the driver. */
+  /** Describes everything that calls of this check have created in the driver and that still exists. */
   leftovers(): readonly string[]
   /** Whether a volume may still be staged or published on this node. */
   hasNodeVolumes(): boolean

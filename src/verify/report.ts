@@ -28,7 +28,7 @@ export interface VerifyReport {
   readonly seed: number
   readonly checks: readonly CheckResult[]
   readonly counts: Readonly<Record<CheckStatus, number>>
-  /** Leftovers that verify could not remove, with the driver's response. */
+  /** Leftovers that the driver did not remove, with its response, and mounts that it left. */
   readonly leftovers: readonly string[]
   /** Why the verification ended early. */
   readonly stopped?: string
@@ -49,7 +49,7 @@ export function countStatuses(checks: readonly CheckResult[]): VerifyReport['cou
   return Object.fromEntries(CHECK_STATUSES.map((status) => [status, count(status)])) as VerifyReport['counts']
 }
 
-/** Calls at the start of a controller or agent, which do not concern a volume. */
+/** Calls of controllers and agents that do not concern a particular volume. */
 const ROUTINE_METHODS: ReadonlySet<string> = new Set([
   'GetPluginInfo',
   'GetPluginCapabilities',
@@ -63,7 +63,7 @@ const ROUTINE_METHODS: ReadonlySet<string> = new Set([
 /** Bounds the calls of one violation. The last calls are the relevant ones. */
 const EVIDENCE_CALLS_MAX = 12
 
-/** Returns the calls to show for a violation. Routine calls are omitted if there are others. */
+/** Returns the calls to show for a violation. Routine calls of controllers and agents are omitted if there are others. */
 export function selectEvidence(calls: readonly LoggedCall[], isThroughControllers: boolean): readonly LoggedCall[] {
   const otherCalls = isThroughControllers ? calls.filter(({ method }) => !ROUTINE_METHODS.has(method)) : calls
   return (otherCalls.length > 0 ? otherCalls : calls).slice(-EVIDENCE_CALLS_MAX)

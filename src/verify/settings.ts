@@ -1,4 +1,4 @@
-// The settings of a verification: sizes, class parameters, attributes and secrets.
+// The settings of a verification: sizes, class parameters, attributes, secrets, a second node, timeouts and the seed.
 import type { StorageClass } from '../api/kinds/storage-class/storage-class-schema.ts'
 
 export interface VerifySettings {

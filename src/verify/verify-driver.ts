@@ -260,7 +260,7 @@ async function findReasonToStop({ link, driverProcess }: Run): Promise<string | 
   return probe()
 }
 
-/** Unmounts everything below the directory and removes it. Returns the paths that could not be removed. */
+/** Unmounts everything below the directory and removes it. Returns the mounts that it found and what could not be removed. */
 async function removeDirectory({ disk, directory }: VerifyOptions): Promise<string[]> {
   const problems: string[] = []
   for (const path of (await disk.mountsUnder(directory)).reverse()) {

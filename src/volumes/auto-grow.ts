@@ -12,8 +12,8 @@ import type { VolumeUsage } from './volume-usage.ts'
 
 export const AUTO_GROW = 'stowage.dev/auto-grow'
 /**
- * Annotation of claims with the last automatic growth: its time, the size of the file system before it in bytes, the requested
- * size and the maximum: `2026-01-01T00:00:00Z 1048576 2Mi 10Mi`. If the driver has rejected the size, a number of consecutive
+ * Annotation of claims with the last automatic growth: its time, the previous size of the file system in bytes, the requested
+ * size and the maximum: `2026-01-01T00:00:00Z 1048576 2Mi 10Mi`. If the driver has rejected the size, the number of consecutive
  * rejections follows.
  */
 export const AUTO_GROWN = 'stowage.dev/auto-grown'
@@ -164,7 +164,7 @@ export function planAutoGrowth(situation: AutoGrowSituation): AutoGrowPlan {
   return planStep(situation, { capacity, share, sizeBytes, rejections })
 }
 
-/** After each rejection in a row the delay doubles, from the cooldown (at least a minute) to a day. */
+/** The delay doubles with each consecutive rejection, from the cooldown (at least a minute) to a day, or the cooldown if it is longer. */
 function delayAfter(rejections: number, cooldownMs: number): number {
   if (rejections === 0) return cooldownMs
   const firstMs = Math.max(cooldownMs, REJECTED_MS_MIN)
@@ -175,8 +175,8 @@ const REJECTED_MS_MIN = 60_000
 const REJECTED_MS_MAX = 86_400_000
 
 /**
- * Without it, the larger request would stay: quota would charge it, and every resync would call the driver again. A request that
- * equals the capacity cancels the expansion (controllers/expanding).
+ * Lowers a rejected request. Otherwise quota would charge it, and every resync would call the driver again. A request that equals
+ * the capacity cancels the expansion (controllers/expanding).
  */
 function planLowering({ capacity, last, cooldownMs, nowMs }: LoweringBasis): AutoGrowPlan {
   const rejections = last.rejections + 1
@@ -271,7 +271,7 @@ interface GrowthRecord {
   /** Absent in records of earlier releases. */
   readonly to?: string
   readonly max?: string
-  /** How often in a row the driver has rejected a larger size before or with this growth. */
+  /** The number of consecutive rejections of a larger size, up to and including this growth. */
   readonly rejections: number
 }
 

@@ -37,7 +37,7 @@ function namesNode({ matchExpressions = [], matchFields = [] }: NodeSelectorTerm
   )
 }
 
-/** Returns the nodes that may be the only node of the volume: the single values that its node affinity requires. */
+/** Returns the names that the volume's only node may have: all values that its node affinity lists with `In`. */
 export function namedNodesOf({ spec }: Readonly<PersistentVolume>): string[] {
   const terms = spec?.nodeAffinity?.required?.nodeSelectorTerms ?? []
   const requirements = terms.flatMap(({ matchExpressions = [], matchFields = [] }) => [

@@ -7,6 +7,7 @@ import { normalizeThroughput } from '../api/throughput.ts'
 /** Values that are not limited, or not known, are absent. */
 export interface ProvisionedIo {
   readonly iops?: number
+  /** Bytes per second. */
   readonly throughputBytes?: number
 }
 

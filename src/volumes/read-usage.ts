@@ -14,7 +14,7 @@ export interface UsageReport {
   readonly nodeProblems: ReadonlyMap<string, string>
   /** Why nothing is known about any volume. */
   readonly problem?: string
-  /** The rule that reading the usage requires and the user lacks: `get nodes/proxy`. */
+  /** The rule that reading the usage requires and the user lacks: `get nodes/proxy` or `get the path /metrics`. */
   readonly missingRule?: string
 }
 
@@ -22,7 +22,7 @@ export interface UsageDeps {
   readonly client: Pick<Client, 'serves'>
   readonly transport: Pick<Transport, 'call'>
   readonly signal: AbortSignal
-  /** Counts the nodes that have responded. */
+  /** Counts the kubelets that were read, successfully or not. */
   readonly progress: { add(count: number): void }
 }
 
@@ -52,7 +52,7 @@ async function readKubelets(nodes: readonly string[], deps: UsageDeps): Promise<
   const nodeProblems = new Map<string, string>()
   let isForbidden = false
   await mapConcurrently(nodes, CONCURRENT_NODES, async (node) => {
-    if (isForbidden) return // without the right, requests to other nodes fail too
+    if (isForbidden) return // without the permission, requests to other nodes fail too
     const answer = await readKubelet(node, deps)
     deps.progress.add(1)
     if (answer.is === 'forbidden') isForbidden = true

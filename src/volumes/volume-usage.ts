@@ -8,8 +8,9 @@ export interface VolumeUsage {
   readonly freeBytes?: number
   readonly inodes?: number
   readonly inodesUsed?: number
-  /** Operations and bytes per second, reads and writes together. */
+  /** Operations per second, reads and writes together. */
   readonly iops?: number
+  /** Bytes per second, reads and writes together. The name is that of the JSON field of `df -o json` and of the console. */
   readonly throughputBytes?: number
   readonly growthBytesPerDay?: number
 }
@@ -41,7 +42,7 @@ const REPORTED_AMOUNTS: Readonly<Record<string, keyof VolumeUsage>> = {
   [USAGE_AMOUNTS.growthBytesPerDay]: 'growthBytesPerDay',
 }
 
-/** Metrics with a sample for each direction, which are added. */
+/** Fields whose metrics have a sample for each direction. The samples are added. */
 const DIRECTED_FIELDS: ReadonlySet<keyof VolumeUsage> = new Set(['iops', 'throughputBytes'])
 
 const SAMPLE = /^(\w+)\{([^}]*)\} (\S+)$/gm
@@ -50,7 +51,7 @@ type MutableUsage = Partial<Record<keyof VolumeUsage, number>>
 
 /**
  * Parses the text format of Prometheus. If the server itself has measured a claim, reports of nodes about it are ignored. Nodes that
- * have mounted the same volume measure the same file system: the largest amounts count, and are not added.
+ * have mounted the same volume measure the same file system, so their amounts are not added; see mergeNodes.
  */
 export function parseMetrics(text: string): UsageByClaim {
   const usages = new Map<ObjectKey, UsageByNode>()
@@ -86,8 +87,8 @@ function addSample(usages: Map<ObjectKey, UsageByNode>, { key, node, field, valu
 }
 
 /**
- * Takes the fields of a file system together from the node on which it is largest: after an expansion, other nodes may still report
- * its size before it. Operations of several nodes are added.
+ * Takes all file system fields from the node that reports the largest file system, because after an expansion other nodes may still
+ * report the old size. IOPS and throughput are summed over the nodes.
  */
 function mergeNodes(byNode: UsageByNode): VolumeUsage {
   const sizeOf = ({ usedBytes = 0, freeBytes = 0 }: MutableUsage) => usedBytes + freeBytes

@@ -12,7 +12,7 @@ export type Families = Map<string, Family>
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? \S+$/
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g
 
-/** Parses the text and adds it to the families. */
+/** Parses the text and adds its samples to `families`. */
 export function readFamilies(text: string, families: Families = new Map()): Families {
   const getOrCreateFamily = (name: string) => {
     const family = families.get(name) ?? { labels: new Map(), samples: 0 }

@@ -162,7 +162,7 @@ function textOfField(object: Manifest, key: string): string | undefined {
   return value === undefined || value === '' ? undefined : String(value)
 }
 
-/** Returns `spec.resources.requests.storage=4Gi`, or JSON if the patch has several fields. */
+/** Returns a text such as `spec.resources.requests.storage=4Gi`. Parts of the patch with several fields are JSON. */
 function formatPatch(patch: unknown): string {
   const path: string[] = []
   let inner = patch

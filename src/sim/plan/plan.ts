@@ -148,8 +148,8 @@ export type Fault =
   | { readonly do: 'cut power'; readonly node: string; readonly downMs: number; readonly isOutOfService: boolean }
   /**
    * The server loses a node: its machine is off, is cut off from the server while its agent and its pods continue (`split`), or is suspended and
-   * keeps its mounts. After `fenceMs` an administrator taints it as out of service, and switches off a machine that is cut off
-   * before. The node returns after `backMs`; without it, the node is lost for good.
+   * keeps its mounts. After `fenceMs` an administrator taints it as out of service; a machine that is cut off is switched off
+   * first. The node returns after `backMs`; without it, the node is lost for good.
    */
   | {
       readonly do: 'lose node'

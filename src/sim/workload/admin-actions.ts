@@ -1,5 +1,5 @@
-// Actions of administrators on cluster-wide objects: classes, nodes, namespaces, feature gates; and on config maps, which
-// quotas count.
+// Actions on classes, nodes, namespaces and feature gates, on config maps, which quotas count, and on capacity objects that no
+// driver has reported. Restores deleted objects at the end of a plan.
 import { FEATURE_GATES } from '../../api/feature-gates.ts'
 import { ATTRIBUTES_CLASSES, CLASSES, NAMESPACES, TOPOLOGY_KEY } from '../plan/catalog.ts'
 import type { KindName, Manifest, UserAction } from '../plan/plan.ts'
@@ -120,7 +120,7 @@ export function deleteNamespace(draft: Draft): UserAction {
   const name = NAMESPACES[1]
   for (const objects of [claims, pods, quotas])
     for (const key of objects.keys()) if (key.startsWith(`${name}/`)) objects.delete(key)
-  // The deletion ends when the namespace is empty: recreating it takes several attempts.
+  // The deletion ends when the namespace is empty: recreating it may take several attempts.
   const object = { metadata: { name } }
   for (const afterMinutes of [1, 3, 6, 9])
     draft.addLater(afterMinutes * MINUTE_MS, { do: 'create', kind: 'namespace', object })

@@ -1,4 +1,4 @@
-// Actions of users on claims: create claims, including impossible ones, change size and attributes, revert, and delete.
+// Actions of users on claims: create claims, including impossible ones, change size, attributes and metadata, revert, and delete.
 
 import { CLASSES, NET_MAXIMUM_GI } from '../plan/catalog.ts'
 import type { Manifest, Ref, UserAction } from '../plan/plan.ts'

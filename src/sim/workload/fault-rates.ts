@@ -46,5 +46,5 @@ const generateDriverFaults = (rng: Rng, severity: number): Partial<DriverFaults>
   slowMs: 20_000,
 })
 
-/** Rounds a rate to two digits, which keeps timelines and saved regressions readable. */
+/** Rounds a rate to two significant digits, which keeps timelines and saved regressions readable. */
 const round = (rate: number): number => Number(rate.toPrecision(2))

@@ -99,7 +99,7 @@ const WATCHED_PLURALS = [
   'storageclasses',
 ]
 
-/** Cuts the history for less time than the checkers allow a process to receive a change. */
+/** Cuts the history for a shorter time than the checkers give a process to receive a change. */
 const cutHistory = (rng: Rng, setup: Setup): Fault => ({
   do: 'cut history',
   ...(rng.chance(0.4) ? {} : { process: rng.pick(clientsOf(setup)) }),

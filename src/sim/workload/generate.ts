@@ -1,6 +1,6 @@
 // Generates the plan of a seed: setup, fault rates, user actions and faults. The same seed and options always produce the same
 // plan. Each purpose draws from its own random stream: a change in one part does not change the others.
-// User actions are in *-actions.ts, faults in faults.ts, targeted-faults.ts and fault-rates.ts.
+// User actions are in *-actions.ts, faults in *faults.ts, node-losses.ts and fault-rates.ts.
 
 import { createSimulation } from '../environment/simulation.ts'
 import type { Fault, FaultRates, Plan, Setup, Step, UserAction } from '../plan/plan.ts'
@@ -273,8 +273,8 @@ function generateFaultSteps(period: Period, count: number, userSteps: readonly S
   }
   const steps = Array.from({ length: count }, () => {
     const [atMs, action] = [someMomentMs(), generateFault(faults, period.setup)]
-    const isTooLate = period.steadyStartMs > 0 && disruptsControllers(action, period.setup)
-    return stepAt(isTooLate ? (atMs / period.endMs) * period.steadyStartMs : atMs, action)
+    const isBeforeSteadyPeriod = period.steadyStartMs > 0 && disruptsControllers(action, period.setup)
+    return stepAt(isBeforeSteadyPeriod ? (atMs / period.endMs) * period.steadyStartMs : atMs, action)
   })
   if (rare?.chance(STATE_LOSS_CHANCE)) steps.push(stepAt(rare.fraction() * period.calmStartMs, loseState(rare)))
   return steps

@@ -4,7 +4,7 @@ import { type Draft, keyOf, pickName, pickObject, someClaim } from './draft.ts'
 
 const POLICY = 'stowage.dev/auto-grow'
 
-/** The maximum of net.sim is smaller than the last maximum: it rejects the size, and the request is lowered. */
+/** The last maximum exceeds that of net.sim, which rejects the size. The request is then lowered. */
 const POLICIES = [
   'threshold=60%,step=50%,max=4Gi,cooldown=1m',
   'threshold=80%,step=1Gi,max=6500Mi,cooldown=30s',

@@ -1,5 +1,5 @@
-// Generates objects that the server must reject. Each contains a marker value that occurs nowhere else: isInvalid recognizes
-// an accepted one by it.
+// Generates claims and edits of claims that the server must reject. Each contains a marker value that occurs nowhere else, by
+// which isInvalid recognizes an accepted one.
 
 import type { Manifest, Ref, UserAction } from '../plan/plan.ts'
 import type { Rng } from './rng.ts'

@@ -1,5 +1,5 @@
-// Actions of users on pods: create pods with up to three claims and some ephemeral volumes, on any node or a given one, and
-// delete them with or without a grace period.
+// Actions of users on pods: create pods with up to three claims and some ephemeral volumes, on any node or a given one, with
+// or without a priority, label them, and delete them with or without a grace period.
 
 import { PRIORITY_CLASSES } from '../plan/catalog.ts'
 import type { Manifest, UserAction } from '../plan/plan.ts'

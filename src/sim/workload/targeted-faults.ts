@@ -260,7 +260,7 @@ const contestedVolume: TargetedFault = {
       if (className === 'net-wait')
         addStep(atMs, create('pod', podOf({ ...pod, name: `${pod.name}-${nth}` }, ownClaim)))
     }
-    // An administrator reserves the volume for the last claim before any exists.
+    // An administrator reserves the volume for the last claim before any of the claims exists.
     if (fault > 1 && rng.chance(0.7)) {
       const claimRef = { namespace: claim.namespace, name: `${claim.name}-2` }
       addStep(beginMs - 100, editVolume({ name }, { spec: { claimRef } }, 'reserve'))

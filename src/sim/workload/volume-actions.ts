@@ -1,5 +1,5 @@
-// Actions of administrators on volumes: create static ones, import driver volumes, change the reclaim policy, release and
-// delete.
+// Actions of administrators on volumes: create static ones, import driver volumes, change the reclaim policy, label, release
+// and delete.
 
 import { type DriverName, NODES, TOPOLOGY_KEY } from '../plan/catalog.ts'
 import type { Manifest, Ref, UserAction } from '../plan/plan.ts'

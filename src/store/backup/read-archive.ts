@@ -10,12 +10,15 @@ export interface ArchiveSource {
   readonly chunks: AsyncIterable<Uint8Array>
 }
 
-/** Thrown if an archive is damaged, incomplete or of an unknown version. */
+/** Thrown if an archive is damaged, incomplete, of an unknown version or not in sequence, or if a file is not an archive. */
 export class ArchiveError extends Error {
   override readonly name = 'ArchiveError'
 }
 
-/** Yields the frames, each after its checksum is verified. Throws an ArchiveError if a frame is damaged, or if the end is missing or wrong. */
+/**
+ * Yields the frames, each after its checksum is verified. Throws an ArchiveError if the version is unknown, a frame is damaged, or the
+ * end is missing or wrong.
+ */
 export async function* readArchive({ name, chunks }: ArchiveSource): AsyncGenerator<Frame> {
   const reader = new ByteReader(chunks)
   checkMagic(name, await reader.read(MAGIC.length))

@@ -106,7 +106,7 @@ export class Chain<Link extends ChainLink> implements ConditionalWrite {
     }
   }
 
-  /** Returns the coalescable put of a key. One that creates its key is kept, because watchers must receive the creation. */
+  /** Returns the coalescable put of a key, unless the put creates the key: watchers must receive the creation. */
   #totalOf(key: string): Put | undefined {
     const write = this.#writes.get(key)
     return write && 'put' in write && write.isCoalescable && this.#reads.get(key) !== 0 ? write : undefined

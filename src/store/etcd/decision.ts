@@ -121,5 +121,5 @@ class DecisionRun<Link extends ChainLink> {
   }
 }
 
-/** Thrown to abort `decide` when it reads a key that is being written. `decide` runs again after that write. */
+/** Thrown when `decide` reads or writes a key that another transaction is writing. `decide` runs again after that write. */
 const KEY_BUSY = new Error('the key is being written')

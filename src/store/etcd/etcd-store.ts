@@ -338,7 +338,7 @@ export class EtcdStore implements Store {
     await this.#catchUp(await this.#newestRevision())
   }
 
-  /** Returns the first store revision of etcd's newest revision. The replica applies all those of an etcd revision together. */
+  /** Returns the first store revision of etcd's newest revision. The replica applies all store revisions of an etcd revision together. */
   async #fetchNewestRevision(): Promise<Revision> {
     const knownRevision = this.#mapping.etcdRevisionOf(this.#replica.revision)
     const { header } = await this.#client.range({ key: this.#layout.about, countOnly: true })
@@ -423,7 +423,7 @@ export class EtcdStore implements Store {
     this.#cancelExpiry = this.#clock.after(delayMs, () => void this.#expire())
   }
 
-  /** Runs on every server. The first server deletes an expired key. */
+  /** Runs on every server. The first server that commits deletes an expired key. */
   async #expire(): Promise<void> {
     const expiredVersions = this.#replica.takeExpired({
       nowMs: this.#clock.nowMs(),

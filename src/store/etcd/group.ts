@@ -7,7 +7,7 @@
 // the key `group` contains their number, so that all servers agree on the newest revision. The sub-revisions of a failed
 // transaction remain unused.
 //
-// etcd evaluates the comparisons of all nested transactions before it executes one. This is equivalent to running them one
+// etcd evaluates the comparisons of all nested transactions before it executes any of them. This is equivalent to running them one
 // by one, because no transaction reads or writes a key that an earlier one of the group writes (key-locks.ts).
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Entry, Revision, Write } from '../store.ts'

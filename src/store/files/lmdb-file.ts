@@ -11,7 +11,7 @@ import { NAME_BYTES, readSortKey } from '../records/record-codec.ts'
 import type { RecordDamage } from '../records/record-inspector.ts'
 
 export interface CheckLmdbOptions {
-  /** Called for every entry in key order, before a damaged page may be found. */
+  /** Called for every entry on an intact page, in key order, even if the check fails later. */
   readonly onNode?: (node: LeafNode) => void
 }
 

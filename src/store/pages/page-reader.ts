@@ -35,8 +35,8 @@ export class PageReader {
   }
 
   /**
-   * Returns a page, which the caller must check to exist. It is valid until the next read of a page. Throws if the device
-   * cannot read it.
+   * Returns a page. The caller must have checked that the page exists. The bytes are valid until the next read of a page. Throws if
+   * the device cannot read the page.
    */
   read(page: number): Buffer {
     const start = page * this.#pageBytes

@@ -1,5 +1,5 @@
 // Runs the production control plane around the driver under test: an API server with an in-memory store, the controllers of
-// `stowage up`, and one node agent on this machine, all on virtual time. lifecycle.ts runs volumes through their lifecycle on it.
+// `stowage up` that a volume needs, and one node agent on this machine, all on virtual time. lifecycle.ts runs volumes through their lifecycle on it.
 import { setMaxListeners } from 'node:events'
 import { Registry } from 'prom-client'
 import { allGatesOn } from '../../api/feature-gates.ts'
@@ -36,7 +36,7 @@ export interface Bench {
   reach(goal: string, condition: () => Promise<boolean>): Promise<void>
   /** Advances virtual time. */
   wait(ms: number): Promise<void>
-  /** Returns the warnings that the controllers and the agent recorded about a claim, a volume or a pod, newest last. */
+  /** Returns up to three different warnings from the events of the controllers and the agent. */
   readWarnings(): Promise<string[]>
   stop(): Promise<void>
 }

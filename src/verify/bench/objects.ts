@@ -1,5 +1,5 @@
-// Creates a bench's objects: the CSIDriver, the classes and Secrets of the driver under test, and claims with pods. The CSIDriver
-// and the class depend on the driver's capabilities.
+// Creates, changes and reads a bench's objects: the CSIDriver, which depends on the driver's capabilities, the classes and Secrets of
+// the driver under test, and claims with pods.
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
@@ -25,12 +25,12 @@ export interface BenchObjects {
   isBound(claim: string): Promise<boolean>
   isRunning(pod: string): Promise<boolean>
   isPodDeleted(pod: string): Promise<boolean>
-  /** Whether the claim, its volume and the attachments of the volume are deleted. */
+  /** Whether the claim, its volume and all attachments are deleted. */
   isReleased(claim: string): Promise<boolean>
   hasNoAttachments(): Promise<boolean>
-  /** Whether the claim reports this size. */
+  /** Whether the claim reports at least this size, and no condition. */
   hasSize(claim: string, sizeBytes: number): Promise<boolean>
-  /** Whether the volume has this size; its file system may be smaller. */
+  /** Whether the volume has at least this size; its file system may be smaller. */
   hasVolumeSize(claim: string, sizeBytes: number): Promise<boolean>
   hasAttributes(claim: string): Promise<boolean>
   findVolume(claim: string): Promise<Readonly<PersistentVolume> | undefined>
@@ -46,7 +46,7 @@ const NAMESPACE = 'default'
 const CLASS_NAME = 'verify'
 const ATTRIBUTES_CLASS_NAME = 'verify-attributes'
 
-/** The Secrets that a class can refer to, by their key in the secrets file. */
+/** The purposes for which a class refers to each Secret, by the key in the secrets file. */
 const CLASS_SECRETS: Readonly<Partial<Record<SecretKey, readonly string[]>>> = {
   CreateVolumeSecret: ['provisioner-secret'],
   ControllerPublishVolumeSecret: ['controller-publish-secret'],
@@ -136,7 +136,7 @@ export async function createBenchObjects({ client, profile, settings }: ObjectsD
 const hasBytes = (quantity: string | undefined, bytes: number): boolean =>
   quantity !== undefined && quantityToBytes(quantity) >= BigInt(bytes)
 
-/** Creates a Secret for each purpose, and returns the class parameters that refer to them. */
+/** Creates the Secrets, and returns the class parameters that refer to them. */
 async function createSecrets(client: Client, { secrets }: VerifySettings): Promise<Record<string, string>> {
   const parameters: Record<string, string> = {}
   for (const [key, purposes] of Object.entries(CLASS_SECRETS)) {

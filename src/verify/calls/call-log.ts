@@ -25,7 +25,7 @@ export interface CallLog {
   /** Drops all calls at the start of a check. */
   reset(nowMs: number): void
   begin(method: DescMethod, request: Message, nowMs: number): OpenCall
-  /** Records an injected fault on the last call of this method. */
+  /** Records an injected fault on the last call with this request. */
   noteFault(request: Message, fault: string): void
   calls(): LoggedCall[]
   /** Redacts the secrets of all calls in this run. */

@@ -111,10 +111,10 @@ const FAULTS = {
   },
 } as const satisfies Record<string, FaultyCall>
 
-/** Returns the transport for the controllers. Without a fault, it only stops virtual time during calls. */
+/** Returns the transport for the controllers. Calls without a fault only stop virtual time, and wait if the driver is busy. */
 export function injectFault(fault: FaultName | undefined, deps: FaultDeps): Transport {
   const affectedCalls = new Set<string>()
-  const sendPatiently = createRetryingTransport(deps)
+  const sendPatiently = createPatientTransport(deps)
   return (method, request, options) => {
     const subject = subjectOf(method, request)
     const key = `${method.name} ${subject}`
@@ -132,7 +132,7 @@ const BUSY_WAIT_MS_MAX = 1_000
  * Waits in real time after ABORTED and UNAVAILABLE: the driver is still starting or working on an earlier call, and the
  * controllers' backoff takes no real time.
  */
-function createRetryingTransport({ clock, send, pause, retryForMs }: FaultDeps): Transport {
+function createPatientTransport({ clock, send, pause, retryForMs }: FaultDeps): Transport {
   const waitedMsBySubject = new Map<string, number>()
   return (method, request, options) =>
     clock.hold(

@@ -119,7 +119,7 @@ export interface NodeVolume {
   readonly targetPath: string
 }
 
-/** Creates and attaches a volume, and creates its staging and target directories. */
+/** Creates and attaches a volume, and creates its staging directory and the parent directory of its target. */
 export async function prepareNodeVolume(context: CheckContext, changes: CreateRequest = {}): Promise<NodeVolume> {
   const volume = await createVolume(context, changes)
   const capability = changes.volumeCapabilities?.[0] ?? classCapability(context)
@@ -176,7 +176,7 @@ export async function mountVolume(context: CheckContext, changes: CreateRequest 
   return node
 }
 
-/** Unpublishes and unstages the volume, but does not delete it. */
+/** Unpublishes, unstages and detaches the volume, but does not delete it. */
 export async function unmountVolume(context: CheckContext, node: NodeVolume): Promise<void> {
   await unpublish(context, node)
   await unstage(context, node)
