@@ -20,7 +20,7 @@ export interface Source<T extends KubeObject = KubeObject> {
    * whose changes enqueue the key. Default: there may always be work.
    */
   mayNeedReconcile?(object: Readonly<Stored<T>>): boolean
-  /** Whether the server may not serve the kind. If it does not serve the kind, the controller starts without this cache. */
+  /** Whether the kind may be disabled on the server. If it is disabled, the controller starts without this cache. */
   readonly mayBeDisabled?: boolean
 }
 

@@ -269,7 +269,7 @@ describe('an event recorder', () => {
     expect(lines.slice(1)).toEqual(['warn: event could not be recorded'])
   })
 
-  it('SYS-29 keeps events while the right to record them is missing, and drops them only when it stops', async () => {
+  it('SYS-29 keeps events while it lacks permission to record them, and drops them only when it stops', async () => {
     const { recorder, faults, lines, clock, recordWarning, abort, running, events } = await createHarness()
     const advance = async () => {
       await clock.advance(60_000)
@@ -281,7 +281,7 @@ describe('an event recorder', () => {
     recordWarning('a')
     await advance()
     expect(recorder.stats()).toMatchObject({ sent: 0, dropped: 0, pending: 2 })
-    expect(lines).toEqual(['warn: events cannot be recorded; they are kept until the right is granted'])
+    expect(lines).toEqual(['warn: events cannot be recorded; they are kept until permission is granted'])
     faults.error = undefined
     await advance()
     expect((await events()).map(({ message, count }) => `${count} ${message}`).sort()).toEqual(['1 b', '3 a'])

@@ -43,16 +43,15 @@ const PENDING_MAX = 5_000 // further events are dropped and counted
 const EVENTS_PER_COMMIT_MAX = 64
 const COMMIT_PAUSE_MS = 250
 /** Maximum number of concurrent requests on a server without atomic commits, where every event is a request. */
-const DELIVERIES_MAX = 8
+const CONCURRENT_DELIVERIES_MAX = 8
 /**
  * While more events than this are pending, they have the same priority as other requests, because further events would
- * be dropped. While fewer are pending, other requests are preferred: in a burst of claims, volumes are created before
- * events.
+ * be dropped. Otherwise other requests are preferred: in a burst of claims, volumes are created before events.
  */
-const PENDING_PREFERRED_MAX = PENDING_MAX / 2
+const BACKGROUND_PENDING_MAX = PENDING_MAX / 2
 const URGENT_DELIVERIES_MAX = 64
-/** Delay before another attempt without the right to write events. The recorder does not watch roles, so it retries. */
-const MISSING_RIGHT_RETRY_MS = 30_000
+/** Retry delay while the component lacks permission to write events. The recorder does not watch roles, so it has to retry. */
+const FORBIDDEN_RETRY_MS = 30_000
 const MESSAGE_BYTES_MAX = 1_024
 const ATTEMPTS_MAX = 5
 const RETRY = { baseMs: 1_000, maxMs: 30_000 }
@@ -160,7 +159,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   }
 
   async function sendWrite({ write }: EventWrite): Promise<void> {
-    const options = { isBackground: pendingEvents.size <= PENDING_PREFERRED_MAX }
+    const options = { isBackground: pendingEvents.size <= BACKGROUND_PENDING_MAX }
     if (write.do === 'patch') return void (await client.patch(write.kind, write.ref, write.patch, options))
     try {
       await client.create(write.kind, write.object, options)
@@ -212,8 +211,9 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   }
 
   /**
-   * Sends an event with retries. Drops and logs an event that cannot be recorded. Returns false if the right to record
-   * events is missing and the signal is not aborted: the event may be the only one about its object, so it is kept.
+   * Sends an event with retries. Drops and logs an event that cannot be recorded. Returns false if the component lacks
+   * permission to record events and the signal is not aborted: the event may be the only one about its object, so it is
+   * kept.
    */
   async function deliver(event: PendingEvent, signal: AbortSignal): Promise<boolean> {
     for (let attempt = 0; ; attempt++) {
@@ -224,7 +224,8 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         return true
       } catch (error) {
         if (isMissingRight(error) && !signal.aborted) {
-          if (!isDenied) log.warn({ err: error }, 'events cannot be recorded; they are kept until the right is granted')
+          if (!isDenied)
+            log.warn({ err: error }, 'events cannot be recorded; they are kept until permission is granted')
           isDenied = true
           return false
         }
@@ -242,7 +243,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     }
   }
 
-  /** Delivers events, several at a time. Returns those that are left after the right to record events was denied. */
+  /** Delivers events, several at a time. Returns those left after permission to record events was denied. */
   async function deliverAll(events: readonly PendingEvent[], signal: AbortSignal): Promise<PendingEvent[]> {
     const waiting = [...events]
     const undelivered: PendingEvent[] = []
@@ -251,7 +252,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         if (!(await deliver(event, signal))) undelivered.push(event, ...waiting.splice(0))
       }
     }
-    const deliveries = pendingEvents.size > PENDING_PREFERRED_MAX ? URGENT_DELIVERIES_MAX : DELIVERIES_MAX
+    const deliveries = pendingEvents.size > BACKGROUND_PENDING_MAX ? URGENT_DELIVERIES_MAX : CONCURRENT_DELIVERIES_MAX
     await Promise.all(Array.from({ length: deliveries }, deliverNext))
     return undelivered
   }
@@ -286,7 +287,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       }
       const undelivered = await deliverAll(nextEvents, signal)
       for (const event of undelivered) requeue(event)
-      if (undelivered.length > 0) await clock.sleep(MISSING_RIGHT_RETRY_MS, signal).catch(() => {})
+      if (undelivered.length > 0) await clock.sleep(FORBIDDEN_RETRY_MS, signal).catch(() => {})
     }
     signal.removeEventListener('abort', stop)
   }

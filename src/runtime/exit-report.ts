@@ -4,7 +4,7 @@ import { writeSync } from 'node:fs'
 export interface ExitReport {
   /** Sets the reason for an exit that follows. */
   setReason(reason: string): void
-  /** Called when the command has ended. An exit is reported only before. */
+  /** Called when the command has ended. Later exits are not reported. */
   finish(): void
 }
 

@@ -40,7 +40,7 @@ export interface HostOptions {
   readonly monitoring?: ListenAddress
   /** Default `/metrics`. */
   readonly metricsPath?: string
-  /** Returns the optional feature of this process that needs a right, if there is one. */
+  /** Returns the optional feature of this process that needs a permission, if there is one. */
   readonly featureOf?: RightsOptions['featureOf']
 }
 
@@ -52,7 +52,7 @@ export interface Host {
   readonly registry: Registry
   readonly metrics: ClientMetrics
   readonly monitoringUrl: string | undefined
-  /** Reports the rights that requests of the client lack. */
+  /** Reports the permissions that requests of the client lack. */
   readonly rights: Rights
   /** Replaces the health checks. The initial ones report that the process is not ready. */
   setHealth(checks: HealthChecks): void

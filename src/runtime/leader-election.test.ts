@@ -123,7 +123,7 @@ const advance = async (clock: ManualClock, ms: number) => {
 }
 
 describe('leader election', () => {
-  it('SYS-8 elects one leader, and another one within a second after it has stopped', async () => {
+  it('SYS-8 elects one leader, and another one within a second after the first has stopped', async () => {
     const { clock, client } = await createFixture()
     const [a, b] = ['a', 'b'].map((name) => startProcess(clock, client, name, () => 0.5)) as any
     await advance(clock, 5_000)

@@ -1,4 +1,4 @@
-// The metrics of requests, caches, work queues, leadership and missing rights. Metrics that client-go or controller-runtime
+// The metrics of requests, caches, work queues, leadership and missing permissions. Metrics that client-go or controller-runtime
 // also exposes have the same names here.
 
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
@@ -24,7 +24,7 @@ export interface ClientMetrics {
   setLeadership(name: string, isLeader: boolean): void
   /** Counts a failure of the leader's work. */
   countLeaderWorkFailure(name: string): void
-  /** Sets whether this process lacks a right. */
+  /** Sets whether this process lacks a permission. */
   setMissingRight(verb: string, resource: string, isMissing: boolean): void
 }
 

@@ -8,7 +8,7 @@ export type IndexFunction<T> = (object: Readonly<T>) => Iterable<string>
 /** The keys of the objects that an index lists under a value. Most values have one object, and a set of one takes 250 bytes. */
 type Bucket = ObjectKey | Set<ObjectKey>
 
-/** Shared by all lookups without a result, which most are. */
+/** Shared by all lookups without a result, which are the majority. */
 const NONE: readonly never[] = Object.freeze([])
 
 export class ObjectSet<T> {

@@ -4,7 +4,7 @@
 //   the stream ends, fails or is silent ──→ watch from the last version; immediately if the server ended a healthy stream
 //   410, or a version that the server has not reached ──→ no version: list again
 //   404 ──→ the kind is not served: retry with backoff
-//   403 ──→ the right is missing (rights.ts reports it): retry with backoff
+//   403 ──→ the permission is missing (rights.ts reports it): retry with backoff
 import { setMaxListeners } from 'node:events'
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { ApiError, isMissingRight, isNotServed } from '../api/status-error.ts'

@@ -19,7 +19,7 @@ import { createRights, type Rights } from './rights.ts'
 const dataPatch = (value: string) => ({ type: 'merge' as const, body: { data: { value } } })
 const ref = { namespace: 'default', name: 'settings' }
 
-describe('missing rights', () => {
+describe('missing permissions', () => {
   let server: ServerFixture
   let client: Client
   let rights: Rights
@@ -201,7 +201,7 @@ describe('missing rights', () => {
     expect(rights.listMissing()).toMatchObject([{ verb: 'update', resource: 'configmaps/status' }])
   })
 
-  it('are cleared when a request with the right succeeds', async () => {
+  it('are cleared when a request that needs them succeeds', async () => {
     denies = ({ verb }) => verb === 'patch'
     await tryPatch('1')
     denies = () => false
@@ -219,7 +219,7 @@ describe('missing rights', () => {
     expect(rights.listMissing()).toEqual([])
   })
 
-  it('SYS-29 take one controller out of service, without a hot loop, until the right is granted', async () => {
+  it('SYS-29 take one controller out of service, without a hot loop, until they are granted', async () => {
     denies = ({ verb }) => verb === 'patch'
     const { reconciledKeys } = startControllers()
     await server.client().create(secretKind, { metadata: { namespace: 'default', name: 'unrelated' } })
@@ -257,7 +257,7 @@ describe('missing rights', () => {
     await server.waitUntil(() => reconciledKeys.includes('settings'), 'the controller to recover')
   })
 
-  it('SYS-29 set the metric until the last of several users has the right', async () => {
+  it('SYS-29 set the metric until the last of several users has the permission', async () => {
     const deniedUsers = new Set(['ann', 'bob'])
     const clientOf = (user: string) =>
       rights.track(asStock(server.client(), { allows: ({ verb }) => verb !== 'patch' || !deniedUsers.has(user) }), user)
@@ -267,7 +267,7 @@ describe('missing rights', () => {
     const missingCount = async () => (await registry.getSingleMetric('stowage_missing_rights')!.get()).values.length
     await patchAs('ann')
     await patchAs('bob')
-    await patchAs('eve') // the right of one user does not clear the missing right of another
+    await patchAs('eve') // a permission of one user does not clear that of another
     expect(rights.listMissing()).toHaveLength(2)
     expect(await missingCount()).toBe(1)
     deniedUsers.delete('ann')

@@ -1,4 +1,4 @@
-// Reports rights that the user of this process lacks, until a request with the same verb and resource succeeds. The rights of
+// Reports permissions that the user of this process lacks, until a request with the same verb and resource succeeds. Those of
 // one feature are reported together: the first that is missing takes the feature out of service.
 import type { Kind } from '../api/kind.ts'
 import { leaseKind } from '../api/kinds/lease/lease.ts'
@@ -19,7 +19,7 @@ interface MissingRight {
   readonly verb: string
   /** The plural of the kind, with group and subresource: `leases.coordination.k8s.io`, `pods/status`. */
   readonly resource: string
-  /** The feature that needs the right. Absent if no optional feature needs it. */
+  /** The feature that needs the permission. Absent if no optional feature needs it. */
   readonly feature?: string
   readonly sinceMs: number
   /** The server's message. */
@@ -29,20 +29,20 @@ interface MissingRight {
 export interface RightsOptions {
   readonly clock: Clock
   readonly log: Logger
-  /** Sets the metric of a right. */
+  /** Sets the metric of a permission. */
   observe?(verb: string, resource: string, isMissing: boolean): void
-  /** Records the events. Without it, rights are reported without events. */
+  /** Records the events. Without it, permissions are reported without events. */
   readonly events?: Pick<EventRecorder, 'record'>
-  /** Returns the optional feature of this process that needs the right, if there is one. */
+  /** Returns the optional feature of this process that needs the permission, if there is one. */
   featureOf?(verb: string, resource: string): string | undefined
 }
 
 export interface Rights {
-  /** Returns the rights that are missing now. */
+  /** Returns the permissions that are missing now. */
   listMissing(): readonly MissingRight[]
-  /** Returns one line for each missing right, for the health details. */
+  /** Returns one line for each missing permission, for the health details. */
   notes(): string[]
-  /** Returns a client that reports the rights that its requests lack. `user` identifies the client of one of several users. */
+  /** Returns a client that reports the permissions that its requests lack. `user` names its user if there are several. */
   track<C extends Client>(client: C, user?: string): C
   /** Records events about requests without an object, such as a watch, on this lease. Default: these have no events. */
   recordOnLease(lease: ObjectRef): void
@@ -56,15 +56,15 @@ interface Access {
   readonly subresource?: string
   /** The object of an update, patch or delete. */
   readonly ref?: ObjectRef
-  /** A log message that describes what the caller does without the right. */
+  /** A log message that describes what the caller does without the permission. */
   readonly denialMessage?: string
 }
 
-/** Bounds the rights that are listed. Further denials are not reported. */
+/** Bounds the permissions that are listed. Further denials are not reported. */
 const RIGHTS_MAX = 100
-/** Bounds the objects with an event for one missing right. */
+/** Bounds the objects with an event for one missing permission. */
 const EVENTS_MAX = 20
-/** Missing rights to these kinds are not recorded as events: the event, or the lease it is about, may be inaccessible. */
+/** Missing permissions for these kinds are not recorded as events: the event, or the lease it is about, may be inaccessible. */
 const KINDS_WITHOUT_EVENTS: readonly string[] = ['Event', 'Lease']
 
 export function createRights({ clock, log, observe, events, featureOf }: RightsOptions): Rights {

@@ -140,7 +140,7 @@ describe('a work queue', () => {
     await queueRun
   })
 
-  it('PLUS-15 retries a key that waits for a missing right on request', async () => {
+  it('PLUS-15 retries on request a key that waits for a missing permission', async () => {
     const { queue, processedKeys, outcomes, run, abort } = createHarness()
     outcomes.push(new ApiError(403, 'Forbidden', 'User "x" cannot patch resource "pods" in API group ""'))
     const queueRun = run()

@@ -3,13 +3,13 @@
 //
 //   add → ready → running → done
 //           ↑        │ retry, throw → waiting (timer) → ready
-//           └────────┘ added meanwhile                          stuck: until the next add
+//           └────────┘ added while running                      stuck: until the next add
 //
 // Keys that fail may be slow to fail: the calls for the volumes of a lost node end with their timeout. Therefore the keys whose last
 // reconcile failed have at most half of the workers together, and so do the keys of each lane, such as those of a node.
 //
-// A key whose reconcile lacks a right is retried every half minute, even if it is added again, because a change to its object
-// does not grant the right.
+// A key whose reconcile lacks a permission is retried every half minute, even if it is added again, because a change to its
+// object does not grant the permission.
 
 import { ApiError, isMissingRight } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
@@ -93,11 +93,11 @@ export interface KeyState {
 
 export interface WorkQueue {
   readonly name: string
-  /** Immediately queues the key, even if it waits for a retry, unless it waits for a missing right. */
+  /** Immediately queues the key, even if it waits for a retry, unless it waits for a missing permission. */
   add(key: ObjectKey): void
   /** Queues the key after this time, unless it is due earlier. */
   addAfter(key: ObjectKey, ms: number, message?: string): void
-  /** Immediately queues a key that is not done, even if it waits for a missing right, and resets its backoff. */
+  /** Immediately queues a key that is not done, even if it waits for a missing permission, and resets its backoff. */
   retryNow(key: ObjectKey): void
   /** Whether the key is not done: ready, running, waiting or stuck. */
   has(key: ObjectKey): boolean
@@ -142,7 +142,7 @@ interface Item {
   /** Monotonic due time from an `addAfter` while the key was running. */
   requestedDueMs: number
   failures: number
-  /** Whether the last reconcile failed because this process lacks a right. */
+  /** Whether the last reconcile failed because this process lacks a permission. */
   lacksRight: boolean
   message: string | undefined
   details: OperationDetails | undefined
@@ -503,7 +503,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   }
 }
 
-/** Whether an attempt failed without a time for the next one, has a new message, or succeeded after an attempt with a message. */
+/** Whether an attempt failed, has a new message, or succeeded after an attempt with a message. Routine checks and waits for own work do not count. */
 function isWorthRecording({ message, details }: Item, outcome: Outcome): boolean {
   if (outcome.is === 'done') return message !== undefined && !details?.isBlockedByOwnWork
   if (outcome.details?.isBlockedByOwnWork) return false

@@ -13,7 +13,7 @@ export interface WorkerBudget {
 
 /** The workers of one queue. */
 export interface WorkerShare {
-  /** Takes a worker and returns true, or returns false if none is free for this queue; the queue is then woken. */
+  /** Takes a worker and returns true, or returns false if none is free for this queue; the queue is woken when one is. */
   tryTake(): boolean
   release(): void
   /** Removes the queue from the budget, with the workers that it has not released. */

@@ -51,7 +51,7 @@ export interface Scheduler extends Runnable {
 export const SCHEDULER_NAMES = ['default-scheduler', 'stowage-scheduler'] as const
 const BIND_TIMEOUT_MS = 600_000
 const CONCURRENT_WRITES_MAX = 64
-/** While this many pods are in their binding cycle or have a remedy in progress, no further pod is scheduled. */
+/** While this many pods are in their binding cycle, or have a preemption or a remedy in progress, no further pod is scheduled. */
 const BINDING_PODS_MAX = 20_000
 /** Number of scheduling cycles after which the scheduler yields to the event loop. */
 const DECISIONS_PER_TURN = 8

@@ -42,7 +42,7 @@ export interface OpenCredentials {
   createAuthenticator(
     options: Pick<AuthenticatorOptions, 'tokenAuthenticators' | 'apiAudiences'>,
   ): Promise<Authenticator>
-  /** Resolves when the files are being watched. Watches them until the signal is aborted. */
+  /** Reloads changed files and renews certificates until the signal is aborted. Resolves when the files are being watched. */
   follow(users: CredentialUsers): Promise<void>
 }
 

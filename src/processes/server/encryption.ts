@@ -84,7 +84,7 @@ export interface FollowEncryptionOptions extends LoadedEncryption {
   readonly signal: AbortSignal
 }
 
-/** Rewrites stale values at the start and after each configuration change, until the signal is aborted. */
+/** Reloads a changed configuration until the signal is aborted. Rewrites stale values at the start and after each change. */
 export async function followEncryption(options: FollowEncryptionOptions): Promise<void> {
   const { encryption, file, store, clock, log, signal } = options
   if (file === undefined) return

@@ -1,5 +1,5 @@
-// Creates the initial objects of a cluster, so that the first claim needs no setup. A new embedded store gets the directory class. A
-// server with nodes or on etcd gets the objects of the local driver, unless its CSIDriver exists.
+// Creates the initial objects of a cluster, so that the first claim needs no setup. With `stowage up`, a new embedded store gets
+// the directory class. A server with nodes or on etcd gets the objects of the local driver, unless its CSIDriver exists.
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
 import { isMarkedDefault } from '../../api/kinds/storage-class/default-class.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'

@@ -1,5 +1,5 @@
 // Adds the operations of the other servers on a shared store to this server's list. The other servers are found in the Endpoints
-// default/kubernetes. This server watches the operations of each of them and of the processes that report to it.
+// default/kubernetes. For each of them, this server watches its operations and those of the processes that report to it.
 import { readFile } from 'node:fs/promises'
 import { isIPv6 } from 'node:net'
 import { join } from 'node:path'
@@ -124,7 +124,7 @@ const listAddresses = ({ subsets = [] }: Readonly<Endpoints>): string[] =>
 const formatAddress = (ip: string, port: number): string => `${isIPv6(ip) ? `[${ip}]` : ip}:${port}`
 
 /**
- * Connects with the viewer's certificate of the shared credentials. Reads it for each request, because it may have been renewed.
+ * Connects with the viewer certificate in `pkiDir`. Reads it for each request, because it may have been renewed.
  */
 export const connectAsViewer =
   ({ pkiDir, caCert, clock }: { readonly pkiDir: string; readonly caCert: string; readonly clock: Clock }) =>

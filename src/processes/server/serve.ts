@@ -126,7 +126,7 @@ export interface ServeOptions {
   onReady(server: ReadyServer): void
   /** Called when all nodes are ready. */
   onNodes(nodes: StartedNodes): void
-  /** Called when a driver given with --driver is ready or has a problem. */
+  /** Called when a driver given with --driver is ready, has a problem or has recovered. */
   onDriver(report: DriverReport): void
 }
 

@@ -24,7 +24,7 @@ import type { ClientOf } from './component-clients.ts'
 
 export interface ServerControllersOptions {
   readonly clientOf: ClientOf
-  /** Decides whether a requester may have the certificate. */
+  /** Decides whether a requester may get the node certificate that it requests. */
   readonly authorizer: Authorizer
   readonly pki: Pick<Pki, 'caCert' | 'signCertificate'>
   readonly accountTokens: Pick<AccountTokens, 'createSecretToken'>

@@ -53,7 +53,7 @@ export function operationOf(state: KeyState, subject: OperationSubject, owner: O
   }
 }
 
-/** Returns the reason of the last outcome, or, if the outcome has none, a reason that names what the operation waits for. */
+/** Returns the phase, and the reason of the last outcome or a default. The reason of a ready key is `Queued`. */
 function phaseOf({ is, isRetry, details }: KeyState): { phase: OperationPhase; reason: string | undefined } {
   switch (is) {
     case 'running':

@@ -45,7 +45,7 @@ export interface OperationRegistry {
   follow(source: OperationSource): OperationFollower
   /** Returns the current operations, sorted by namespace and name. */
   list(): readonly Operation[]
-  /** Calls the listener with changes, at most once per second. Returns a function that unsubscribes. */
+  /** Calls the listener with changes, which are collected for up to one second. Returns a function that unsubscribes. */
   subscribe(listener: (changes: OperationChanges) => void): () => void
   /** Passes a call to a CSI driver to the listeners for activities. */
   recordCall(call: VolumeCall): void

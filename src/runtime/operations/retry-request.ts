@@ -1,4 +1,4 @@
-// The annotation that requests an immediate retry of an object's waiting operations. Every user with the right to patch
+// The annotation that requests an immediate retry of an object's waiting operations. Every user with permission to patch
 // the object can set it, on any API server. controller.ts handles it for every queue, scheduler/event-handlers.ts for
 // pods.
 import type { KubeObject } from '../../api/kind.ts'

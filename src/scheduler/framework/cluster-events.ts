@@ -30,7 +30,7 @@ interface Events {
   volume: Change<PersistentVolume>
   claim: Change<PersistentVolumeClaim>
   attachment: Change<VolumeAttachment>
-  /** A pod left its node: it finished, was deleted, or could not be bound. */
+  /** A pod left its node, because it finished, was deleted or could not be bound, or is no longer nominated on the node. */
   podRemoved: { readonly nodeName: string; readonly claims: readonly ObjectKey[] }
   podDeleted: { readonly key: ObjectKey }
   /** Internal state of a plugin changed. The event concerns the pods that the plugin's hints index under these keys. */

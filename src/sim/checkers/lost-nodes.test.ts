@@ -123,7 +123,7 @@ describe('checkers of writers', () => {
     expect(takeViolations()).toEqual([TWO_WRITERS])
   })
 
-  it('PLUS-11 two writers: reports a suspended node that resumes before its volume was detached', () => {
+  it('PLUS-11 two writers: reports a suspended node that resumes before its volume is detached', () => {
     const { mount, setRunning, changeAnything, takeViolations } = createWriters()
     mount('n1')
     setRunning('n1', false)

@@ -1,6 +1,6 @@
-// Rule `lost volume`: what happens to volumes that exist on a lost node only follows the policy of their class. With `wait` nothing is
-// deleted, with `mark-lost` the claim has the condition VolumeLost exactly while its node is lost, and with `delete-after`
-// claim and volume are deleted after the time, unless the reclaim policy is Retain. Reads policies and node names itself.
+// Rule `lost volume`: volumes that exist only on a lost node are treated according to the policy of their class. With `wait` nothing
+// is deleted, with `mark-lost` the claim has the condition VolumeLost exactly while its node is lost, and with `delete-after`
+// claim and volume are deleted after that time, unless the reclaim policy is Retain. Reads policies and node names itself.
 import type { Client } from '../../client/index.ts'
 import { assetOf, type ObjectOf, type View } from '../engine/view.ts'
 import { TOPOLOGY_KEY } from '../plan/catalog.ts'
@@ -25,7 +25,7 @@ export interface LostVolumes {
 
 export function followLostVolumes({ system, view, report }: Omit<CheckContext, 'exemptions'>): LostVolumes {
   const { simulation } = system.cluster
-  /** Since when each lost node is lost. */
+  /** The time at which each lost node was lost. */
   const lostSinceMs = new Map<string, number>()
   const droppedAssets = new Set<string>()
 
@@ -121,7 +121,7 @@ function policyOf({ spec }: ObjectOf<'volume'>, view: View): Policy {
   return { do: 'delete', afterMs: Number(minutes) * 60_000 }
 }
 
-/** Returns the node on which the volume exists only. */
+/** Returns the only node on which the volume exists, or undefined if there is no such node. */
 const onlyNodeOf = ({ spec }: ObjectOf<'volume'>): string | undefined => {
   const terms = spec?.nodeAffinity?.required?.nodeSelectorTerms ?? []
   const values = terms.flatMap(({ matchExpressions = [] }) =>

@@ -43,7 +43,7 @@ export function checkPlacements({ system, view, report }: CheckContext): void {
     }
     const node = view.nodes.get(nodeName)
     for (const { key, claim } of claimsOf(pod, view)) {
-      if (!hasPropagated(deletedMs.get(key) ?? Number.NEGATIVE_INFINITY)) continue // deleted and recreated under the pod
+      if (!hasPropagated(deletedMs.get(key) ?? Number.NEGATIVE_INFINITY)) continue // recently deleted, and possibly recreated
       const volume = view.volumes.get(claim?.spec?.volumeName ?? '')
       if (!claim) report('wrong placement', `${text}, but its claim ${key} does not exist`)
       else if (!claim.spec?.volumeName) report('wrong placement', `${text}, but its claim ${key} has no volume`)

@@ -57,7 +57,7 @@ export function checkPreemptions({ system, view, report }: CheckContext): void {
     if (!node || simulation.nowMs - (changedMs.get(nodeName) ?? 0) <= PROPAGATION_MS) return
     const mayPreempt = (pod: ObjectOf<'pod'>) =>
       !pod.spec?.nodeName && priorityOf(pod) > priorityOf(victim) && pod.spec?.preemptionPolicy !== 'Never'
-    // A preemptor that was deleted or placed after the decision counts too.
+    // A preemptor that was deleted after the decision counts too.
     const preemptors = [...pods.values()].filter(mayPreempt)
     if (preemptors.some((pod) => fitsWithoutLowerPods(pod, nodeName))) return
     report(

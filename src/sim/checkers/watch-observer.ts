@@ -1,5 +1,5 @@
 // Rule `watch`: a client behind the faulty network lists, watches, resumes broken watches and relists after 410.
-// It must receive each revision of each object that the store committed once, in order, without a gap. In setups with a
+// It must receive each committed revision of each object exactly once, in order and without a gap. In setups with a
 // watched cache, a second observer lists again every few seconds, because a gap can follow every initial state.
 import { setMaxListeners } from 'node:events'
 import type { Kind, KubeObject } from '../../api/kind.ts'

@@ -55,7 +55,7 @@ export type StaleMounts = (asset: string, node: string) => boolean
  *
  *   - The driver supports attachments. Without them nothing rejects the writes.
  *   - The detachment took effect while the machine did not run. A machine that runs, even if it is cut off, may have writes in
- *     its cache that the detachment loses, and one that is suspended later has written meanwhile.
+ *     its cache that the detachment loses, and one that is suspended later may have written until then.
  *   - The node was fenced at that moment: without the confirmation of an administrator, a silent machine may run.
  *   - The node has been fenced since. The end of the quarantine states that the agent has unmounted the volumes of removed pods.
  *   - The volume has not been attached to the node again, which makes the old mount writable.

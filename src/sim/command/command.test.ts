@@ -23,7 +23,7 @@ describe('npm run sim', () => {
     expect(passingRun).toMatchObject({ code: 0, out: expect.stringMatching(/seeds with violations +0/) })
   })
 
-  it('SYS-14 --shrink prints the shrunk plan, --save writes it as a regression that --plan runs', async () => {
+  it('SYS-14 --shrink prints the shrunk plan, and --save writes it as a regression that --plan runs', async () => {
     const { code, out } = await sim('--seed 13 --shrink')
     expect(code).toBe(1)
     expect(out).toMatch(/8 steps became 1 in \d+ runs\.\n/)

@@ -1,5 +1,5 @@
 // Numbers and names the external effects of processes: writes to the server, and calls to a driver or plugin. Hooks run
-// right before and right after each effect. Writes of events and leases are not counted, because no data depends on them;
+// right before and right after each effect. Single writes of events and leases are not counted, because no data depends on them;
 // the journal of intents is the exception.
 import type { Message } from '@bufbuild/protobuf'
 import type { Kind } from '../../api/kind.ts'

@@ -64,7 +64,7 @@ export interface ProcessHost {
 export interface ProcessOptions {
   /** Whether it commits in transactions and receives a Stowage server's responses, regardless of the setup. Default false. */
   readonly isAtomic?: boolean
-  /** The node as whose user it acts. Default: a user with all rights. */
+  /** The node as whose user it acts. Default: a user with all permissions. */
   readonly nodeName?: string
 }
 

@@ -123,7 +123,7 @@ export function createProcess(simulation: Simulation, name: string, main: (env: 
       simulation.tally('freeze')
       simulation.note(`${name} freezes`)
       simulation.schedule(ms, () => {
-        if (pausedContinuations === continuations) instance.thaw() // otherwise it crashed or was thawed meanwhile
+        if (pausedContinuations === continuations) instance.thaw() // otherwise it crashed or was thawed before
       })
     },
     thaw() {

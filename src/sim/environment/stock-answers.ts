@@ -1,5 +1,5 @@
 // Makes the API server of a simulation answer its clients as a stock API server does: random forms of empty values, no
-// WatchList, 429, watches that end at any time, rights that are denied and kinds that are not served for a while. The
+// WatchList, 429, watches that end at any time, permissions that are denied and kinds that are not served for a while. The
 // client splits commits into single writes (one-by-one.ts).
 import type { Client } from '../../client/index.ts'
 import { asStock, type StockRequest } from '../../client/stock-server.fixture.ts'

@@ -114,7 +114,7 @@ export const EXTRA_CLASSES: Readonly<Record<string, object>> = {
   },
 }
 
-/** Additional classes in setups with storage on the nodes: their volumes are lost with their node, and each has another policy. */
+/** Additional classes in setups with storage on the nodes. They differ in the lost-volume policy or the reclaim policy. */
 export const LOST_VOLUME_CLASSES: Readonly<Record<string, object>> = {
   'local-mark': lostVolumeClass('Delete', 'mark-lost'),
   'local-drop': lostVolumeClass('Delete', 'delete-after=5m'),

@@ -1,4 +1,4 @@
-// Derives a driver's CSIDriver and StorageClass from its capabilities. Sets every field, even to its default value, so that
+// Derives a driver's CSIDriver and StorageClass from its capabilities. Sets every field that has a default value, so that
 // write-objects.ts can detect changes by a user. Pure.
 //
 //   PUBLISH_UNPUBLISH_VOLUME                     attachRequired

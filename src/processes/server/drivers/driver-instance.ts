@@ -1,5 +1,5 @@
-// Runs one driver on one node of `stowage up`: starts its command, if any, waits for its socket, inspects it, writes its objects
-// and registers it with the node agent. Repeats this when the driver is replaced, and retries every failure.
+// Prepares one driver on one node of `stowage up`: waits for its socket, inspects it, writes its objects and registers it with
+// the node agent. Repeats this when the driver is replaced, and retries every failure.
 import type { Clock } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'
 import { type CsiConnection, connectDriver, type DriverFacts } from '../../../csi/index.ts'
@@ -24,11 +24,11 @@ export interface DriverInstanceOptions {
   readonly driverLog?: Pick<DriverLog, 'path' | 'quoteLines'>
   /** Creates and updates the driver's CSIDriver and StorageClass. */
   writeObjects(facts: DriverFacts): Promise<DriverObjects>
-  /** Called when the driver is ready, and again when another version of it becomes ready. */
+  /** Called when the driver is ready, and again when its name, version, capabilities or node info have changed. */
   onReady(driver: ReadyInstance): void
   /** Called when the same driver is ready after a problem. */
   onRecovered(driver: InspectedDriver): void
-  /** Called once for each problem, until the driver is ready again. */
+  /** Called for each problem. A problem that persists is reported once. */
   onProblem(problem: InstanceProblem): void
   readonly clock: Clock
   readonly log: Logger
@@ -47,7 +47,7 @@ export interface InstanceProblem {
 /** Interval at which a starting or restarted driver is checked for its socket. */
 const POLL_MS_MIN = 50
 const POLL_MS_MAX = 1_000
-/** A command that has not created its socket by then is reported as a problem; the wait continues. */
+/** A command that has not created its socket after this time is reported as a problem; the wait continues. */
 const START_MS_MAX = 5_000
 /** Interval at which a ready driver is checked for a recreated socket. */
 const WATCH_MS = 500
@@ -146,7 +146,7 @@ export function createDriverInstance(options: DriverInstanceOptions): DriverInst
   }
 
   /**
-   * Reports a failure, except a missing socket of a process that is still starting, or of one whose exit was already reported.
+   * Reports a failure, unless the process is starting and has no socket yet, or no process runs, because its exit was reported.
    */
   function reportFailure(error: Error, waitedMs: number): void {
     const { process } = options

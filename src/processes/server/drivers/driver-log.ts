@@ -1,11 +1,11 @@
 // Writes a driver's output to a file of bounded size, and returns its first and last lines for messages.
 //   log      current output
-//   log.1    output before it
+//   log.1    earlier output
 import { type FileHandle, open, rename } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { errorCode } from '../../../base/disk-error.ts'
 
-/** A file that reaches this size becomes `log.1`, and the earlier `log.1` is deleted. */
+/** A file that would exceed this size becomes `log.1`, and the earlier `log.1` is deleted. */
 const LOG_BYTES_MAX = 8 * 1024 ** 2
 /** How much output is quoted. Both ends, because usage texts and stack traces have the error at their beginning. */
 const QUOTED_CHARACTERS_MAX = 4_096

@@ -15,7 +15,7 @@ export interface DriverProcessOptions {
   /** Command line for the shell, without placeholders. */
   readonly command: string
   readonly socket: string
-  /** The socket's path with links resolved, by which orphaned-process.ts recognises the process. */
+  /** The socket's path with links resolved, by which orphaned-process.ts recognizes the process. */
   readonly mark: string
   /** File for the process's record. */
   readonly recordFile: string
@@ -37,7 +37,7 @@ export interface DriverProcess {
 }
 
 const RESTART_BACKOFF = { baseMs: 500, maxMs: 30_000 }
-/** After a run of this length, the backoff starts again at its minimum. */
+/** After a run longer than this, the backoff starts again at its minimum. */
 const STABLE_MS = 60_000
 /** Time between SIGTERM and SIGKILL. Shorter than the server's own shutdown limit. */
 const STOP_MS_MAX = 5_000
@@ -83,7 +83,7 @@ export function createDriverProcess(options: DriverProcessOptions): DriverProces
     }
   }
 
-  /** Ends the process group. If it belongs to another user, logs how to end it and returns false. */
+  /** Ends the process group. If that fails, logs how to end it and returns false. */
   async function endGroup(group: ChildGroup): Promise<boolean> {
     const isExited = async (limitMs: number): Promise<boolean> => {
       const limit = new AbortController()

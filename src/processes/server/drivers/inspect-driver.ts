@@ -16,7 +16,7 @@ export interface InspectedDriver {
   readonly facts: DriverFacts
   /** From NodeGetInfo. Undefined if the driver has no Node service. */
   readonly node: DriverNode | undefined
-  /** Notes about features that the driver lacks. */
+  /** Notes about missing features and inconsistent responses. */
   readonly notes: readonly string[]
 }
 
@@ -88,7 +88,7 @@ async function checkIdentity(driver: CsiDriver, path: string, signal: AbortSigna
   if (problem) throw new Error(problem)
 }
 
-/** Determines whether no process listens on the socket, or one that does not speak gRPC. */
+/** Finds out why the connection failed: for example, no process listens on the socket, or the process does not speak gRPC. */
 function explainConnection(path: string): Promise<Error> {
   return new Promise((resolve) => {
     const socket = connect(path)

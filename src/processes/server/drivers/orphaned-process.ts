@@ -1,5 +1,5 @@
-// Ends a driver process that a killed server left running. The record has its PID and its start time, because the kernel reuses
-// PIDs. If the recorded process has ended, the rest of its group is found by an environment variable.
+// Ends the driver processes that a killed server left running. The record has the PID of the driver and its start time, because
+// the kernel reuses PIDs. Its other processes are found by an environment variable.
 import { readdir, readFile, rm } from 'node:fs/promises'
 import type { Clock } from '../../../base/clock.ts'
 import { errorCode } from '../../../base/disk-error.ts'
@@ -74,7 +74,7 @@ async function findMembers(mark: string): Promise<ProcessIdentity[]> {
   return members
 }
 
-/** Returns undefined if the record was written just before the process started. */
+/** Returns undefined if the record was written before the process started, or is damaged. */
 function parseRecord(text: string): ProcessIdentity | undefined {
   try {
     const { pid, startTicks, bootId } = JSON.parse(text) as Partial<ProcessIdentity>

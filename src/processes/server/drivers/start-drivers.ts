@@ -1,8 +1,9 @@
 // Runs the drivers given with `stowage up --driver`, each on one node or, if its command or socket contains {node}, on every
-// node, and reports when they are ready.
-//   DATA/nodes/node-1/drivers/NAME/csi.sock   socket of a command
-//   DATA/nodes/node-1/drivers/NAME/data/      {dir} of a command
-//   DATA/nodes/node-1/drivers/NAME/log        output of a command
+// node, and reports when they are ready, have a problem or have recovered.
+//   DATA/nodes/node-1/drivers/NAME/csi.sock       socket of a command
+//   DATA/nodes/node-1/drivers/NAME/data/          {dir} of a command
+//   DATA/nodes/node-1/drivers/NAME/log            output of a command
+//   DATA/nodes/node-1/drivers/NAME/process.json   record of the process of a command
 import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock, Random } from '../../../base/clock.ts'
@@ -227,8 +228,8 @@ async function prepareDirectory(directory: string) {
 }
 
 /**
- * Decides whose volumes the driver serves. If its topology contains the node, each driver serves the volumes of its node.
- * Otherwise the first driver serves all volumes.
+ * Decides whose volumes the driver serves. If several nodes run the driver and its topology contains the node, it serves the
+ * volumes of its node. Otherwise the driver on the first node serves all volumes.
  */
 export function chooseRole({
   plan: { source, host, isFirst },
@@ -249,7 +250,8 @@ export function chooseRole({
 }
 
 /**
- * Reports a driver on several nodes once, when it is ready or has a problem on each of them. Reports later changes immediately.
+ * Reports all nodes on which a driver is ready in one report, once it is ready or has a problem on every node. Reports problems
+ * and later changes immediately.
  */
 function createReporter(source: string, count: number, onReport: (report: DriverReport) => void) {
   const instances = new Map<string, InstanceReport | undefined>() // by node; undefined if it has a problem

@@ -19,7 +19,7 @@ export interface DriverObjects {
   /** The derived class, or another class of the driver. Undefined if there is none. */
   readonly storageClass: Readonly<StorageClass> | undefined
   readonly isDefaultClass: boolean
-  /** Why objects differ from the capabilities. */
+  /** Notes for the user, such as why an object differs from the capabilities. */
   readonly notes: readonly string[]
 }
 
@@ -132,7 +132,7 @@ interface WriteClassOptions extends WriteObjectsOptions {
   readonly classes: readonly Readonly<Stored<StorageClass>>[]
 }
 
-/** Returns a note if there is no class, or if it differs from the capabilities. */
+/** Returns a note if there is no class, if it differs from the capabilities, or if a user's class stays the default class. */
 async function writeClass(options: WriteClassOptions): Promise<string | undefined> {
   const { facts, client, derivedClass, existingDriver, classes, becomesDefault } = options
   const { name } = facts
@@ -181,7 +181,7 @@ interface CreateClassOptions extends Pick<WriteObjectsOptions, 'client' | 'becom
   readonly classes: readonly Readonly<Stored<StorageClass>>[]
 }
 
-/** Creates the class. It replaces `local` or `directory` as the default class, but not a default class that a user created. */
+/** Creates the class. With `becomesDefault`, it becomes the default class, unless a user created the current default class. */
 async function createClass({ name, derivedClass, classes, becomesDefault, client }: CreateClassOptions) {
   const defaultClasses = classes.filter(isMarkedDefault)
   const chosenClass = defaultClasses.find((candidate) => !isBuiltInClass(candidate))
@@ -207,7 +207,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 const withoutType = ({ apiVersion: _apiVersion, kind: _kind, ...content }: Fields): Fields => content
 
-/** Returns JSON with sorted keys and without undefined fields. */
+/** Returns JSON with sorted fields, without those that are undefined or an empty array. */
 const toCanonicalJson = (content: object): string =>
   JSON.stringify(
     Object.fromEntries(

@@ -36,9 +36,9 @@ export interface NodesOptions {
   readonly podOptions: PodOptions
   /** Directories in which a provisioner in this process creates volumes. Pods may mount them. */
   readonly volumesDirs: readonly string[]
-  /** URL of the API server, for the environment of containers. */
-  /** How long the leases of the nodes are valid without a renewal. Default 40 s. */
+  /** How long the leases of the nodes are valid without a renewal. Default: 40 s. */
   readonly leaseMs: number | undefined
+  /** URL of the API server, for the environment of containers. */
   readonly serverUrl: string
   /** Returns the configuration with which a node's agent serves logs and commands. */
   streamsOf(node: string): StreamOptions

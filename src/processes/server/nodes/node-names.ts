@@ -20,8 +20,8 @@ export function parseNodeNumber(name: string): number | undefined {
 export const localNodeNames: NodeNames = directoryOf
 
 /**
- * Returns the names of the nodes of a server that shares its store, such as `web1-3fa2-1`: the host, four digits that distinguish
- * the data directories on the host, and the number.
+ * Returns the names of the nodes of a server that shares its store, such as `web1-3fa2-1`: the host, four hexadecimal digits that
+ * distinguish the data directories on the host, and the number.
  */
 export function sharedNodeNames({
   hostname,

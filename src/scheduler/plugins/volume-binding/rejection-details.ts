@@ -1,4 +1,4 @@
-// Details why VolumeBinding rejects a node, for diagnosis: the claim that causes the rejection, and its volume, class or
+// Describes why VolumeBinding rejects a node, for diagnosis: the claim that causes the rejection, and its volume, class or
 // capacity report.
 import { formatQuantity, quantityFromBytes } from '../../../api/quantity.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'

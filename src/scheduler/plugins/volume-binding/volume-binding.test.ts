@@ -68,7 +68,7 @@ const permutations = <T>(items: readonly T[]): T[][] =>
     ? [[]]
     : items.flatMap((item) => permutations(items.filter((other) => other !== item)).map((tail) => [item, ...tail]))
 
-describe('topology labels', () => {
+describe('VolumeBinding with topology labels', () => {
   const LABELS_MISSING = 'node(s) lacked topology labels that their CSI driver has registered'
   const registerKeys = (name: string, topologyKeys: string[]) =>
     fixture.client.create(csiNodeKind, {

@@ -24,7 +24,7 @@ export interface CapacityReport {
 export interface Ledger {
   /** Bytes reserved for volumes that are not yet included in the report. */
   reservedBytes: bigint
-  /** Size of the smallest volume that recently could not be created on these nodes. The next report resets it. */
+  /** Size of the smallest volume that could not be created on these nodes. Reset by the next report, or after a minute. */
   failedBytes: bigint | undefined
 }
 

@@ -2,7 +2,7 @@
 // created after the report was produced. Without reservations, a burst of pods would use the same free bytes repeatedly.
 //
 //   assumed ──node selected──→ requested ──created──→ created ──reported, deleted or timed out──→ removed
-//      └─ released ──→ removed     ├─ the selected node is lost ──→ removed
+//      └─ released ──→ removed     ├─ the selected node is lost, or timed out ──→ removed
 //                                  └─ failed, or created on other nodes ──→ removed (*)
 //
 // (*) Volumes of that size or larger do not fit the report for a minute.
