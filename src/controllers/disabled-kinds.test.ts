@@ -41,7 +41,7 @@ function start(
 }
 
 describe('garbage collection with a disabled kind', () => {
-  it('SYS-15 deletes orphans of other kinds, and deletes its dependents only after the kind is enabled and the owner is deleted', async () => {
+  it('SYS-15 deletes an object whose owner does not exist, and one whose owner has the disabled kind only after the owner is deleted', async () => {
     const medium = memoryMedium()
     let fixture = await createServerFixture({ medium })
     const parameters = { iops: '1' }

@@ -11,7 +11,7 @@ const NO_REVISION = '0'
 const CHANGE_TYPES = ['ADDED', 'MODIFIED', 'DELETED'] as const
 
 export interface Subscription extends CollectionSubscriber {
-  /** Whether the tab has the complete list. Its changes may then wait for others. */
+  /** Whether the tab has the complete list. Changes are then sent in batches. */
   readonly isSynced: boolean
   /** Returns the text of the next message, or undefined if there is nothing to send. */
   nextMessage(): string | undefined

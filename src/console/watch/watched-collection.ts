@@ -1,6 +1,6 @@
 // Watches one collection of the API server for all tabs that subscribe to it: lists it in pages, watches from the revision of the
 // list, watches again when the watch ends, and lists again when its revision has expired. Subscribers are notified of changed
-// uids and read the objects from the state, so that a slow subscriber costs a set of uids and no queue of objects.
+// uids and read the objects from the state, so that a slow subscriber costs a set of uids instead of a queue of objects.
 import { ApiError, isExpired, isUnauthorized } from '../../api/status-error.ts'
 import type { Random } from '../../base/clock.ts'
 import type { ConsoleObject } from '../protocol.ts'

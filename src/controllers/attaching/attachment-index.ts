@@ -1,4 +1,4 @@
-// Cache indexes of attachments and volumes, and predicates on both.
+// Cache indexes of attachments and volumes, and predicates on attachments, volumes and drivers.
 import type { Stored } from '../../api/kind.ts'
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { PersistentVolume, PersistentVolumeSpec } from '../../api/kinds/volume/volume-schema.ts'

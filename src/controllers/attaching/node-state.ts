@@ -8,8 +8,8 @@ export const isReady = ({ status }: Readonly<Node>): boolean =>
   status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') ?? false
 
 /**
- * Whether the machine is off. A node that reports Ready is running and unmounts its volumes itself, even if it has the
- * out-of-service taint.
+ * Whether the node has the out-of-service taint and is not ready. A node that reports Ready is running and unmounts its
+ * volumes itself, even if it has the taint.
  */
 export const isOutOfService = (node: Readonly<Node> | undefined): boolean =>
   node !== undefined && hasOutOfServiceTaint(node) && !isReady(node)

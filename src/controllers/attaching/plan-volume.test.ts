@@ -24,7 +24,7 @@ const anAttachment = (nodeName: string, isBeingDeleted = false): Attachment =>
 const anAttachmentView = (nodeName: string, fields: Partial<AttachmentView> = {}): AttachmentView => ({
   attachment: anAttachment(nodeName),
   isManaged: true,
-  node: 'ready',
+  nodeState: 'ready',
   isMounted: false,
   deletedForMs: 0,
   ...fields,
@@ -66,7 +66,7 @@ describe('planVolume', () => {
   })
 
   it('PLUS-11 never force-detaches from a node that is not ready, regardless of how long it is silent', () => {
-    const view = anAttachmentView('left', { node: 'lost', isMounted: true, deletedForMs: 3_600_000 })
+    const view = anAttachmentView('left', { nodeState: 'lost', isMounted: true, deletedForMs: 3_600_000 })
     const [wait] = plan({ attachments: [view] })
     expect(wait).toMatchObject({
       do: 'wait',
@@ -77,7 +77,7 @@ describe('planVolume', () => {
 
   it('SYS-18 force-detaches from a deleted node after the timeout, and never if the timeout is infinite', () => {
     const deletedAttachments = (deletedForMs: number) => [
-      anAttachmentView('left', { node: 'deleted', isMounted: true, deletedForMs }),
+      anAttachmentView('left', { nodeState: 'deleted', isMounted: true, deletedForMs }),
     ]
     expect(plan({ attachments: deletedAttachments(60_000) })).toMatchObject([{ do: 'wait', afterMs: 300_000 }])
     expect(plan({ attachments: deletedAttachments(360_000) })).toMatchObject([{ do: 'detach', force: 'timeout' }])
@@ -106,7 +106,12 @@ describe('planVolume', () => {
             .record({
               isBeingDeleted: fc.boolean(),
               isManaged: fc.boolean(),
-              node: fc.constantFrom('ready' as const, 'lost' as const, 'out of service' as const, 'deleted' as const),
+              nodeState: fc.constantFrom(
+                'ready' as const,
+                'lost' as const,
+                'out of service' as const,
+                'deleted' as const,
+              ),
               isMounted: fc.boolean(),
               deletedForMs: fc.nat(720_000),
             })
@@ -134,12 +139,14 @@ describe('planVolume', () => {
           }
           for (const step of steps) {
             if (step.do !== 'detach') continue
-            const { attachment, node, isMounted, isManaged, deletedForMs } = attachments.find(
+            const { attachment, nodeState, isMounted, isManaged, deletedForMs } = attachments.find(
               (existing) => existing.attachment === step.attachment,
             )!
             expect(desiredAttachments.some(({ nodeName }) => nodeName === attachment.spec.nodeName)).toBe(false)
             const mayDetach =
-              !isMounted || node === 'out of service' || (node === 'deleted' && deletedForMs >= SIX_MINUTES_MS)
+              !isMounted ||
+              nodeState === 'out of service' ||
+              (nodeState === 'deleted' && deletedForMs >= SIX_MINUTES_MS)
             expect(mayDetach && isManaged && attachment.metadata.deletionTimestamp === undefined).toBe(true)
           }
           // Every desired attachment exists, is planned, or has a reason to wait.

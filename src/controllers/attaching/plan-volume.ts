@@ -36,7 +36,7 @@ export interface AttachmentView {
   /** False for an attachment that a user created, which has another name. */
   readonly isManaged: boolean
   /** A node that is not ready is lost, unless it is out of service. */
-  readonly node: 'ready' | 'lost' | 'out of service' | 'deleted'
+  readonly nodeState: 'ready' | 'lost' | 'out of service' | 'deleted'
   /** True for every volume on a node that was deleted, or recreated without a status. */
   readonly isMounted: boolean
   /** How long the node has been deleted while no pod needed the attachment. */
@@ -75,11 +75,11 @@ export function planVolume(view: VolumeView, forceDetachAfterMs: number): Step[]
   return [...unneededAttachments.map((existing) => planDetach(existing, forceDetachAfterMs)), ...planDesired(view)]
 }
 
-function planDetach({ attachment, node, isMounted, deletedForMs }: AttachmentView, forceAfterMs: number): Step {
+function planDetach({ attachment, nodeState, isMounted, deletedForMs }: AttachmentView, forceAfterMs: number): Step {
   const { nodeName } = attachment.spec
   const waitTarget = { kind: 'node', nodeName } as const
   if (!isMounted) return { do: 'detach', attachment }
-  switch (node) {
+  switch (nodeState) {
     case 'out of service': // the user who sets the taint has verified that the node is shut down
       return { do: 'detach', attachment, force: 'out-of-service' }
     case 'ready':

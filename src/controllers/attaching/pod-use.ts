@@ -1,4 +1,4 @@
-// Determines which pods need their volumes on their node. Pure.
+// Determines which pods need their volumes on their node, and which claims a pod uses. Pure.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod, PodStatus } from '../../api/kinds/pod/pod-schema.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'

@@ -1,5 +1,5 @@
 // Reads the input of plan-volume.ts from the caches: which nodes need the volume, and the existing attachments. Also
-// records in volume-state.ts when it first found the node of an unneeded attachment deleted.
+// records in volume-state.ts the time at which it first found the node of an unneeded attachment deleted.
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
@@ -94,20 +94,20 @@ function readAttachment(
   const { name, uid } = attachment.metadata
   const { nodeName, source } = attachment.spec
   const node = nodes.get(nodeName)
-  const state = readNodeState(node)
+  const nodeState = readNodeState(node)
   const { deletedSinceMs } = states.stateOf(source.persistentVolumeName ?? '')
-  if (isDesired || state !== 'deleted') deletedSinceMs.delete(uid)
+  if (isDesired || nodeState !== 'deleted') deletedSinceMs.delete(uid)
   else if (!deletedSinceMs.has(uid)) deletedSinceMs.set(uid, clock.monotonicMs())
   return {
     attachment,
     isManaged: isAttachmentName(name),
-    node: state,
+    nodeState,
     isMounted: !node || isRecreated(node, attachment) || isMounted(node, attachedVolumeName(attachment, volume, node)),
     deletedForMs: clock.monotonicMs() - (deletedSinceMs.get(uid) ?? clock.monotonicMs()),
   }
 }
 
-function readNodeState(node: Readonly<Node> | undefined): AttachmentView['node'] {
+function readNodeState(node: Readonly<Node> | undefined): AttachmentView['nodeState'] {
   if (!node) return 'deleted'
   if (isReady(node)) return 'ready'
   return isOutOfService(node) ? 'out of service' : 'lost'

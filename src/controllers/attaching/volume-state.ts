@@ -6,7 +6,7 @@ import type { Wait } from './plan-volume.ts'
 /** Removed when empty: bounded by the number of volumes that are attached, being attached, or waiting. */
 export interface VolumeState {
   /**
-   * By attachment uid: the monotonic time since which the attachment's node has been deleted and no pod has needed it.
+   * By attachment uid: the monotonic time since which the attachment's node has been deleted and no pod has needed the attachment.
    */
   deletedSinceMs: Map<string, number>
   /** Uids of attachments for which a SuccessfulAttachVolume event is still to be recorded. */

@@ -39,7 +39,7 @@ afterEach(async () => {
 function start(
   readUsage: () => Promise<UsageByClaim> = async () => usage,
   wrapClient: (client: Client) => Client = (client) => client,
-  { hasOwnRecorder = false } = {},
+  { usesRealRecorder = false } = {},
 ): void {
   const client = wrapClient(server.clientOf('auto-growing'))
   const { clock } = server
@@ -56,7 +56,7 @@ function start(
     clock,
     random: () => 0.5,
     log: silentLog,
-    ...(hasOwnRecorder ? {} : { events: recorder }),
+    ...(usesRealRecorder ? {} : { events: recorder }),
     readUsage,
   })
   const run = controller.run(abort.signal)
@@ -67,18 +67,18 @@ function start(
   }
 }
 
-interface StagedClaim {
+interface BoundClaimOptions {
   readonly annotations?: Record<string, string>
   readonly classAnnotations?: Record<string, string>
   readonly allowVolumeExpansion?: boolean
 }
 
 /** Creates a claim of 100Mi that is bound. */
-async function stage({
+async function createBoundClaim({
   annotations = { [AUTO_GROW]: POLICY },
   classAnnotations = {},
   allowVolumeExpansion = true,
-}: StagedClaim = {}) {
+}: BoundClaimOptions = {}) {
   const admin = server.client()
   await admin.create(storageClassKind, {
     metadata: { name: 'fast', annotations: classAnnotations },
@@ -106,15 +106,15 @@ async function stage({
 const setStatus = (status: object) =>
   server.client().patch(persistentVolumeClaimKind, REF, { type: 'merge', body: { status } }, { subresource: 'status' })
 
-const request = async (): Promise<string | undefined> =>
+const requestedStorage = async (): Promise<string | undefined> =>
   (await server.client().get(persistentVolumeClaimKind, REF)).spec?.resources?.requests?.storage
 
 /** Sets the usage that the node reports for a file system of this size. */
-const fill = (sizeMib: number, share: number) =>
+const setUsage = (sizeMib: number, share: number) =>
   usage.set('default/data', { usedBytes: sizeMib * share * MIB, freeBytes: sizeMib * (1 - share) * MIB })
 
 /** Advances the clock in steps: the controller checks the claim several times. */
-async function pass(ms: number): Promise<void> {
+async function advanceTime(ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 5_000) {
     await server.clock.advance(5_000)
     for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve))
@@ -125,43 +125,43 @@ async function waitForEvent(reason: string): Promise<EventDetails> {
   for (let attempts = 0; attempts < 50; attempts++) {
     const event = events.find((candidate) => candidate.reason === reason)
     if (event) return event
-    await pass(5_000)
+    await advanceTime(5_000)
   }
   throw new Error(`no event ${reason}: ${JSON.stringify(events)}`)
 }
 
 describe('createAutoGrowingController', () => {
   it('PLUS-12 grows a claim at its threshold, once per cooldown, and not beyond its maximum', async () => {
-    await stage()
+    await createBoundClaim()
     start()
-    fill(90, 0.79)
-    await pass(60_000)
-    expect(await request()).toBe('100Mi')
-    fill(90, 0.8)
+    setUsage(90, 0.79)
+    await advanceTime(60_000)
+    expect(await requestedStorage()).toBe('100Mi')
+    setUsage(90, 0.8)
     expect(await waitForEvent('AutoGrowing')).toEqual({
       type: 'Normal',
       reason: 'AutoGrowing',
       message: '80% of 100Mi used: growing from 100Mi to 150Mi',
     })
-    expect(await request()).toBe('150Mi')
-    await pass(1_200_000)
-    expect(await request()).toBe('150Mi') // the expansion is pending
+    expect(await requestedStorage()).toBe('150Mi')
+    await advanceTime(1_200_000)
+    expect(await requestedStorage()).toBe('150Mi') // the expansion is pending
     await setStatus({ capacity: { storage: '150Mi' } })
-    await pass(60_000)
-    expect(await request()).toBe('150Mi') // the node has not measured the larger file system
-    fill(140, 0.95)
-    await pass(60_000)
-    expect(await request()).toBe('225Mi')
+    await advanceTime(60_000)
+    expect(await requestedStorage()).toBe('150Mi') // the node has not measured the larger file system
+    setUsage(140, 0.95)
+    await advanceTime(60_000)
+    expect(await requestedStorage()).toBe('225Mi')
     await setStatus({ capacity: { storage: '225Mi' } })
-    fill(215, 0.95)
-    await pass(500_000)
-    expect(await request()).toBe('225Mi') // cooldown
-    await pass(120_000)
-    expect(await request()).toBe('250Mi')
+    setUsage(215, 0.95)
+    await advanceTime(500_000)
+    expect(await requestedStorage()).toBe('225Mi') // cooldown
+    await advanceTime(120_000)
+    expect(await requestedStorage()).toBe('250Mi')
     await setStatus({ capacity: { storage: '250Mi' } })
-    fill(240, 0.99)
-    await pass(1_200_000)
-    expect(await request()).toBe('250Mi')
+    setUsage(240, 0.99)
+    await advanceTime(1_200_000)
+    expect(await requestedStorage()).toBe('250Mi')
     expect((await waitForEvent('AutoGrowLimitReached')).message).toBe(
       '99% of 250Mi used, and the claim has its maximum of 250Mi',
     )
@@ -169,93 +169,93 @@ describe('createAutoGrowingController', () => {
   })
 
   it('PLUS-12 lowers a request that the driver rejected, and tries again after a delay that doubles', async () => {
-    await stage()
+    await createBoundClaim()
     start()
-    fill(90, 0.9)
+    setUsage(90, 0.9)
     await waitForEvent('AutoGrowing')
     const reject = async () => {
       await setStatus({ allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' } })
-      await pass(30_000)
-      expect(await request()).toBe('100Mi')
+      await advanceTime(30_000)
+      expect(await requestedStorage()).toBe('100Mi')
       await setStatus({ allocatedResourceStatuses: null }) // as the expansion controller does
     }
     await reject()
     expect((await waitForEvent('AutoGrowLimitReached')).message).toContain('tried again after 10m')
-    await pass(540_000)
-    expect(await request()).toBe('100Mi')
-    await pass(90_000)
-    expect(await request()).toBe('150Mi')
+    await advanceTime(540_000)
+    expect(await requestedStorage()).toBe('100Mi')
+    await advanceTime(90_000)
+    expect(await requestedStorage()).toBe('150Mi')
     await reject()
-    await pass(1_140_000)
-    expect(await request()).toBe('100Mi')
-    await pass(90_000)
-    expect(await request()).toBe('150Mi')
+    await advanceTime(1_140_000)
+    expect(await requestedStorage()).toBe('100Mi')
+    await advanceTime(90_000)
+    expect(await requestedStorage()).toBe('150Mi')
     expect(events.filter(({ type }) => type === 'Warning')).toHaveLength(2)
     await setStatus({ capacity: { storage: '150Mi' } })
-    fill(140, 0.9)
-    await pass(630_000)
-    expect(await request()).toBe('225Mi') // the rejections are forgotten
+    setUsage(140, 0.9)
+    await advanceTime(630_000)
+    expect(await requestedStorage()).toBe('225Mi') // the rejections are forgotten
     expect(
       (await server.client().get(persistentVolumeClaimKind, REF)).metadata.annotations?.['stowage.dev/auto-grown'],
     ).toMatch(/ 225Mi 250Mi$/)
   })
 
   it('PLUS-12 keeps the cooldown after a restart', async () => {
-    await stage()
+    await createBoundClaim()
     start()
-    fill(90, 0.9)
+    setUsage(90, 0.9)
     await waitForEvent('AutoGrowing')
     await setStatus({ capacity: { storage: '150Mi' } })
     await stop()
-    fill(140, 0.99)
+    setUsage(140, 0.99)
     start()
-    await pass(300_000)
-    expect(await request()).toBe('150Mi')
-    await pass(400_000)
-    expect(await request()).toBe('225Mi')
+    await advanceTime(300_000)
+    expect(await requestedStorage()).toBe('150Mi')
+    await advanceTime(400_000)
+    expect(await requestedStorage()).toBe('225Mi')
   })
 
   it('PLUS-12 follows the policy of the class unless the claim has its own', async () => {
-    await stage({ annotations: {}, classAnnotations: { [AUTO_GROW]: POLICY } })
+    await createBoundClaim({ annotations: {}, classAnnotations: { [AUTO_GROW]: POLICY } })
     start()
-    fill(90, 0.9)
+    setUsage(90, 0.9)
     await waitForEvent('AutoGrowing')
     await stop()
     const annotations = { [AUTO_GROW]: 'off' }
     await server.client().patch(persistentVolumeClaimKind, REF, { type: 'merge', body: { metadata: { annotations } } })
     await setStatus({ capacity: { storage: '150Mi' } })
-    fill(140, 0.9)
+    setUsage(140, 0.9)
     start()
-    await pass(1_200_000)
-    expect(await request()).toBe('150Mi')
+    await advanceTime(1_200_000)
+    expect(await requestedStorage()).toBe('150Mi')
   })
 
   it('PLUS-12 records one event for an invalid policy, and follows the corrected one', async () => {
-    await stage({ annotations: { [AUTO_GROW]: 'threshold=80,max=1Gi' } })
+    await createBoundClaim({ annotations: { [AUTO_GROW]: 'threshold=80,max=1Gi' } })
     start()
-    fill(90, 0.9)
+    setUsage(90, 0.9)
     expect((await waitForEvent('InvalidAutoGrow')).message).toContain(
       'threshold "80" is not a percentage from 1% to 99%',
     )
-    await pass(120_000)
+    await advanceTime(120_000)
     expect(events).toHaveLength(1)
     const annotations = { [AUTO_GROW]: 'threshold=80%,max=1Gi' }
     await server.client().patch(persistentVolumeClaimKind, REF, { type: 'merge', body: { metadata: { annotations } } })
     await waitForEvent('AutoGrowing')
-    expect(await request()).toBe('120Mi')
+    expect(await requestedStorage()).toBe('120Mi')
   })
 
   it('PLUS-12 does not grow a claim beyond the quota or the free capacity', async () => {
-    await stage()
+    await createBoundClaim()
     const admin = server.client()
     await admin.create(resourceQuotaKind, {
       metadata: { namespace: 'default', name: 'team' },
       spec: { hard: { 'requests.storage': '120Mi' } },
     })
     start()
-    fill(90, 0.9)
+    setUsage(90, 0.9)
     expect((await waitForEvent('AutoGrowRejected')).message).toContain('exceeded quota: team')
-    expect(await request()).toBe('100Mi')
+    expect(await requestedStorage()).toBe('100Mi')
     await admin.delete(resourceQuotaKind, { namespace: 'default', name: 'team' })
     await admin.create(csiDriverKind, { metadata: { name: DRIVER }, spec: { storageCapacity: true } })
     await admin.create(csiStorageCapacityKind, {
@@ -270,28 +270,28 @@ describe('createAutoGrowingController', () => {
       { namespace: 'default', name: 'c' },
       { type: 'merge', body: { capacity: '1Gi' } },
     )
-    await pass(120_000)
-    expect(await request()).toBe('150Mi')
+    await advanceTime(120_000)
+    expect(await requestedStorage()).toBe('150Mi')
   })
 
   it('PLUS-12 records repeated warnings as one event on the claim', async () => {
-    await stage({ annotations: { [AUTO_GROW]: 'max=100Mi' } })
-    start(async () => usage, undefined, { hasOwnRecorder: true })
+    await createBoundClaim({ annotations: { [AUTO_GROW]: 'max=100Mi' } })
+    start(async () => usage, undefined, { usesRealRecorder: true })
     const readEvents = async () => (await server.client().list(eventKind)).items
     for (const count of [1, 2]) {
-      fill(90, 0.9)
+      setUsage(90, 0.9)
       for (let attempts = 0; attempts < 100 && ((await readEvents())[0]?.count ?? 0) < count; attempts++)
-        await pass(5_000)
+        await advanceTime(5_000)
       expect(await readEvents()).toMatchObject([
         { reason: 'AutoGrowLimitReached', count, involvedObject: { kind: 'PersistentVolumeClaim', name: 'data' } },
       ])
-      fill(90, 0.1)
-      await pass(120_000)
+      setUsage(90, 0.1)
+      await advanceTime(120_000)
     }
   })
 
   it('PLUS-12 does not overwrite a size that a user sets at the same time', async () => {
-    await stage()
+    await createBoundClaim()
     let isFirst = true
     start(async () => {
       const body = { spec: { resources: { requests: { storage: '200Mi' } } } }
@@ -299,20 +299,20 @@ describe('createAutoGrowingController', () => {
       isFirst = false
       return usage
     })
-    fill(90, 0.9)
-    await pass(300_000)
-    expect(await request()).toBe('200Mi')
+    setUsage(90, 0.9)
+    await advanceTime(300_000)
+    expect(await requestedStorage()).toBe('200Mi')
     expect(events).toEqual([])
   })
 
   it.each([1, 2, 3, 4, 5])(
     'PLUS-12 never sets a second target during an expansion, exceeds the maximum, or grows below the threshold (seed %i)',
     async (seed) => {
-      await stage({ annotations: { [AUTO_GROW]: 'threshold=75%,step=30%,max=500Mi,cooldown=1m' } })
+      await createBoundClaim({ annotations: { [AUTO_GROW]: 'threshold=75%,step=30%,max=500Mi,cooldown=1m' } })
       const random = seededRandom(seed)
       let capacityMib = 100
       let usedMib = 10
-      /** The node's last measurement. The actual amounts change in the meantime. */
+      /** The node's last measurement. The actual amounts may have changed since. */
       let measured = { sizeMib: 90, usedMib: 10 }
       const violations: string[] = []
       let growths = 0
@@ -321,7 +321,7 @@ describe('createAutoGrowingController', () => {
         async patch(kind, ref, patch, options) {
           const before = await server.client().get(persistentVolumeClaimKind, REF)
           const result = await client.patch(kind, ref, patch, options)
-          const to = quantityToBytes(await request().then((text) => text ?? '0'))
+          const to = quantityToBytes(await requestedStorage().then((text) => text ?? '0'))
           growths++
           const capacity = quantityToBytes(before.status?.capacity?.storage ?? '0')
           if (quantityToBytes(before.spec?.resources?.requests?.storage ?? '0') > capacity)
@@ -336,8 +336,8 @@ describe('createAutoGrowingController', () => {
         usedMib = Math.min(capacityMib - 10, usedMib + Math.floor(random() * 8))
         if (random() < 0.1) usedMib = Math.floor(usedMib * random()) // files were deleted
         if (random() < 0.3) measured = { sizeMib: capacityMib - 10, usedMib }
-        fill(measured.sizeMib, measured.usedMib / measured.sizeMib)
-        const targetMib = Number(quantityToBytes((await request()) ?? '0')) / MIB
+        setUsage(measured.sizeMib, measured.usedMib / measured.sizeMib)
+        const targetMib = Number(quantityToBytes((await requestedStorage()) ?? '0')) / MIB
         if (targetMib > capacityMib && random() < 0.3) {
           capacityMib = Math.ceil(targetMib / 4) * 4 // the driver rounds up
           await setStatus({ capacity: { storage: `${capacityMib}Mi` } })
@@ -346,7 +346,7 @@ describe('createAutoGrowingController', () => {
           await stop()
           start(async () => usage, observe)
         }
-        await pass(10_000)
+        await advanceTime(10_000)
       }
       expect(violations).toEqual([])
       expect(growths).toBeGreaterThan(1)

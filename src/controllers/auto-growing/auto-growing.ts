@@ -45,7 +45,7 @@ const NAME = 'auto-growing'
 const WORKERS = 4
 /** Interval between two checks of a claim. Nodes measure volumes once per minute. */
 const CHECK_MS = 10_000
-/** Interval between two attempts for a claim that should grow and cannot. */
+/** Interval between two attempts for a claim that should grow but cannot. */
 const BLOCKED_MS = 60_000
 const BY_CLASS = 'auto-growing: class'
 

@@ -15,7 +15,7 @@ import { statusWithVolume } from './claim-status.ts'
 import { mergePatches, type ObjectPatch } from './merge-patches.ts'
 import { phasePatch } from './volume-status.ts'
 
-/** Returns no writes if the binding is complete. `finalizerToRemove` is removed from the claim in the same write. */
+/** Returns no writes if the binding is complete. `finalizerToRemove` is removed in the write that sets volumeName. */
 export const bindingWrites = (volume: Volume, claim: Claim, finalizerToRemove?: string): CommitWrite[] => [
   ...mergePatches(persistentVolumeKind, volume, {
     main: claimRefPatch(volume, claim),

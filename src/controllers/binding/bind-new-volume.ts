@@ -20,7 +20,7 @@ export function planBindingOfNewVolume(
   claim: Claim,
   { finalizerToRemove, isAttributesClassEnabled }: NewVolumeBindingOptions,
 ): CommitWrite[] | undefined {
-  // Without uid and resourceVersion, because it is not stored yet: mergePatches omits those preconditions.
+  // Without a uid or resourceVersion, because it is not stored yet: mergePatches omits those preconditions.
   const volume = newVolume as Volume
   const isUnbound = !claim.spec?.volumeName && !isBindCompleted(claim) && claim.metadata.deletionTimestamp === undefined
   if (!isUnbound || !isReservedFor(volume, claim)) return undefined

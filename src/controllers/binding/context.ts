@@ -1,4 +1,4 @@
-// The dependencies of both reconcilers, created once by binding-controllers.ts, and reads that bypass the cache.
+// The dependencies of both reconcilers, created once by binding-controllers.ts, and the reads that both need.
 
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { Stored } from '../../api/kind.ts'

@@ -43,7 +43,7 @@ function loseConnectionAfter(writeCount: number) {
 
 describe('a binder that crashes', () => {
   for (const [writeCount, lastStep] of ['its start', ...WRITES].entries()) {
-    it(`PROV-5 completes the binding after a crash right after ${lastStep}`, async () => {
+    it(`PROV-5 completes the binding after a crash immediately after ${lastStep}`, async () => {
       const { connection, wrapClient } = loseConnectionAfter(writeCount)
       fixture = await createBindingFixture({ isAtomic: false, wrapClient })
       await fixture.createVolume('pv', AVAILABLE_STATUS)

@@ -90,7 +90,7 @@ export const modeMismatchOnVolume = (claim: string): EventDetails =>
 
 // Events on volumes that cannot be bound or reclaimed
 
-/** Recorded if the claimRef has no uid although the deletion of the storage was requested. */
+/** Recorded if the deletion of the storage was requested, but the claimRef is missing or has no uid. */
 export const deletionRequested = warningEvent(
   'VolumeHeldBack',
   'Deletion of the storage of this volume was requested, so its data may be gone: no claim is bound to it, and with the ' +

@@ -18,7 +18,7 @@ export function mergePatches(
 ): CommitWrite[] {
   const ref = { name, ...(namespace ? { namespace } : {}) }
   const writes: CommitWrite[] = []
-  /** An object that is created in the same commit has no uid and resourceVersion yet. */
+  /** An object that is created in the same commit has no uid or resourceVersion yet. */
   const preconditions = () => ({
     ...(uid === undefined ? {} : { uid }),
     ...(writes.length > 0 || resourceVersion === undefined ? {} : { resourceVersion }),

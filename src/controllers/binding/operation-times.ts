@@ -1,4 +1,5 @@
-// Measures the duration of provisioning and deleting a volume, from the first request to the end, within this process.
+// Measures the duration of provisioning and deleting a volume, from the first request to the end, and counts errors, within
+// this process.
 import type { Clock } from '../../base/clock.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import type { BindingMetrics } from './metrics.ts'

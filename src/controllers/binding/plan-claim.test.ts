@@ -133,7 +133,7 @@ describe('planClaim', () => {
     expect(plan({ claim, findVolume: () => provisionedVolume })).toEqual({ do: 'bind', volume: provisionedVolume })
   })
 
-  it('VAC-12 with the gate disabled, neither binds nor provisions for a claim with an attributes class', () => {
+  it('VAC-12 neither binds nor provisions for a claim with an attributes class if the gate is disabled', () => {
     const claim = aClaim({ spec: { volumeAttributesClassName: 'silver', storageClassName: 'gold' } })
     const gateDisabled = { claim, isAttributesClassEnabled: false, storageClass: aClass(), findVolume: () => aVolume() }
     expect(plan(gateDisabled)).toMatchObject({
@@ -150,7 +150,7 @@ describe('planClaim', () => {
     })
   })
 
-  it('PIO-1 with the gate disabled, neither binds nor provisions for a claim that requests amounts', () => {
+  it('PIO-1 neither binds nor provisions for a claim that requests amounts if the gate is disabled', () => {
     const claim = aClaim({
       spec: { storageClassName: 'gold', resources: { requests: { storage: '1Gi', iops: '500' } } },
     })
@@ -163,7 +163,7 @@ describe('planClaim', () => {
     expect(plan({ ...gateDisabled, isProvisionedIoEnabled: true })).toMatchObject({ do: 'bind' })
   })
 
-  it('VAC-12 with the gate disabled, keeps a bound claim bound', () => {
+  it('VAC-12 keeps a bound claim bound if the gate is disabled', () => {
     const claim = aClaim({ ...COMPLETED_CLAIM, spec: { ...COMPLETED_CLAIM.spec, volumeAttributesClassName: 'silver' } })
     const namedVolume = aVolume({ claim: { name: 'c', uid: claim.metadata.uid! } })
     expect(plan({ claim, namedVolume, isAttributesClassEnabled: false })).toMatchObject({ do: 'bind' })

@@ -85,7 +85,7 @@ export type ClaimAction =
       readonly event?: EventDetails
       /** The phase to set. If absent, the phase does not change. */
       readonly phase?: 'Pending'
-      /** The object whose change ends the wait, if it is one. */
+      /** The object whose change ends the wait, if it is a single one. */
       readonly waitsFor?: AwaitedObject
       /** The condition ReadyForFirstConsumer. If absent, it does not change. */
       readonly readiness?: Readiness
@@ -144,7 +144,7 @@ function planNamedVolume({ claim, namedVolume }: ClaimSituation): ClaimAction {
   return { do: 'wait', message: event.message, event, phase: isBoundByController ? undefined : 'Pending', waitsFor }
 }
 
-/** Returns why a volume and a claim that name each other cannot be bound. Size, modes and labels do not matter. */
+/** Returns the reason why a volume and a claim that name each other cannot be bound. Size, modes and labels do not matter. */
 function mutualMismatch(volume: Volume, claim: Claim): string | undefined {
   if (isDeletionRequested(volume)) return STORAGE_BEING_DELETED
   return isReservedClassMismatch(candidateOf(volume), requirementsOf(claim)) ? CLASS_MISMATCH : undefined

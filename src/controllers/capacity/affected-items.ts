@@ -1,5 +1,6 @@
 // Determines the items that a change to a volume may affect. Pure. A volume in a segment affects all classes in this segment,
-// because they may share a storage pool. A volume without node affinity affects its class in all segments.
+// because they may share a storage pool. A volume without node affinity affects its class in all segments, and all classes in
+// the segment without labels.
 import { volumeClassName } from '../../api/kinds/shared/class-names.ts'
 import type { NodeSelectorTerm } from '../../api/kinds/shared/references-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'

@@ -25,7 +25,7 @@ describe('the managed-by label', () => {
     )
   })
 
-  it('CAP-9 is parsed to the node name, or may be a hash if the name has more than 52 characters', () => {
+  it('CAP-9 is parsed to the node name, or to a possible hash if the name has more than 52 characters', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[a-z0-9]([a-z0-9.-]{0,60}[a-z0-9])?$/), (name) => {
         const parsedNode = parseManagedBy(managedBy(name))

@@ -1,5 +1,5 @@
-// Plans the next action for a CertificateSigningRequest: approve a certificate of a node if the requester has the right
-// to it, sign an approved request, or delete an old one. Pure.
+// Plans the next action for a CertificateSigningRequest: approve a certificate of a node if the requester has permission for
+// it, sign or fail an approved request, or delete an old one. Pure.
 import { type CertificationRequest, encodeDnsName, parseCertificationRequest } from '../../api/certification-request.ts'
 import { decodePem, hasCondition } from '../../api/kinds/certificate-signing-request/certificate-signing-request.ts'
 import type { CertificateSigningRequest } from '../../api/kinds/certificate-signing-request/certificate-signing-request-schema.ts'
@@ -36,7 +36,7 @@ export interface Validity {
 
 export interface PlanContext {
   readonly nowMs: number
-  /** Returns whether the requester has the right. */
+  /** Returns whether the requester has the permission. */
   hasRight(right: NodeCertificateRight): boolean
 }
 
@@ -60,7 +60,7 @@ export function planRequest(csr: CertificateSigningRequest, context: PlanContext
   if (!use) return wait // another signer's request
   const request = parseCertificationRequest(decodePem(csr.spec.request)) // the API server rejects invalid requests
   if (!hasCondition(csr, 'Approved')) {
-    // The right may be granted later, which does not change the request.
+    // The permission may be granted later, which does not change the request.
     const recheckMs = Math.min(deleteAtMs, context.nowMs + APPROVAL_RECHECK_MS)
     return planApproval(csr, request, context) ?? { do: 'wait', untilMs: recheckMs }
   }
@@ -108,7 +108,7 @@ const USES: Readonly<Record<string, CertificateUse>> = {
   [KUBELET_SERVING_SIGNER]: 'server',
 }
 
-/** Returns why the signer does not issue the requested certificate, or undefined if it does. */
+/** Returns the reason why the signer does not issue the requested certificate, or undefined if it does. */
 function shapeProblem({ spec }: CertificateSigningRequest, request: CertificationRequest): string | undefined {
   const usages = spec.usages ?? []
   const extendedUsage = `${USES[spec.signerName]} auth`

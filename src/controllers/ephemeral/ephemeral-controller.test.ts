@@ -115,7 +115,7 @@ describe('createEphemeralController', () => {
     )
   })
 
-  it('CAP-14 reads a claim that exists and that its cache does not contain yet', async () => {
+  it('CAP-14 reads a claim that exists but is not in its cache yet', async () => {
     await stop()
     const client = server.clientOf('ephemeral')
     const caches = createCacheSet({ client: hideClaims(client), clock: server.clock, random: () => 0.5 })

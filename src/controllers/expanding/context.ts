@@ -16,7 +16,7 @@ import type { ExpandingSettings } from './options.ts'
 export interface ExpandingContext {
   readonly driver: ExpansionDriver
   readonly facts: DriverFacts
-  /** Returns how the driver identifies the volume. Throws an AttachError if CSI cannot express its access modes. */
+  /** Returns the fields that identify the volume to the driver. Throws an AttachError if CSI cannot express its access modes. */
   fieldsOf(volume: Readonly<PersistentVolume>): ExpandVolumeFields
   /** Whether the driver expands volumes only with NodeExpandVolume. */
   readonly isNodeOnly: boolean

@@ -108,7 +108,7 @@ export async function expandVolume(
   return saveExpanded({ claim, volume }, result, context)
 }
 
-/** Whether the request was lowered during an expansion. It continues the change in progress, so it is not throttled. */
+/** Whether the request was lowered during an expansion. A lowered request continues the change in progress, so it is not throttled. */
 function isLowered(claim: Claim, target: string): boolean {
   const allocatedSize = allocatedStorage(claim)
   const isControllerState = resizeStateOf(claim)?.startsWith('ControllerResize') ?? false
@@ -151,7 +151,7 @@ export async function findLostExpansion(
 /** After this many checks of the actual size that end with a final error, the expansion is cancelled anyway. */
 const SIZE_CHECKS_MAX = 5
 
-/** Whether the error implies that the volume was not expanded: size or call are not supported, or the volume is in use. */
+/** Whether the error implies that the volume was not expanded: the size or the call is not supported, or the volume is in use. */
 const impliesUnexpanded = (error: CsiError): boolean =>
   isInfeasibleExpand(error) || error.codeName === 'UNIMPLEMENTED' || error.codeName === 'FAILED_PRECONDITION'
 

@@ -3,9 +3,9 @@
 export interface ExpandingOptions {
   /** Timeout of one driver call. Default 10 s. */
   readonly timeoutMs?: number
-  /** Delay between two attempts for a size that the driver reported infeasible. Default 5 min. */
+  /** Delay between two attempts for a size that the driver reported as infeasible. Default 5 min. */
   readonly slowRetryMs?: number
-  /** Whether to wait until no pod uses a volume that the driver has rejected because it is in use. Default true. */
+  /** Whether to wait until no pod uses a volume that the driver did not expand because it was in use. Default true. */
   readonly handlesInUse?: boolean
   /**
    * Whether to reject a size that exceeds the free capacity without calling the driver. Requires read access to CSIDrivers

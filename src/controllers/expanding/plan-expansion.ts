@@ -34,7 +34,7 @@ export type ExpansionStep =
   | { readonly do: 'removeAnnotation' }
   /** The status describes an expansion that has ended. */
   | { readonly do: 'clearStatus' }
-  /** The device is expanded, the file system is not, and the claim does not have the condition for the node yet. */
+  /** The device is expanded but the file system is not, and the claim does not have the condition for the node yet. */
   | { readonly do: 'requestNodeExpansion' }
   /** Wait for `afterMs`, or if it is absent, until an event triggers a reconcile. */
   | { readonly do: 'wait'; readonly message: string; readonly afterMs?: number }
@@ -76,10 +76,7 @@ function hasStaleStatus({ claim, volume }: Situation): boolean {
   return state.startsWith('Node') && allocatedSize !== undefined && !isLess(claimSize, allocatedSize)
 }
 
-/**
- * Whether an earlier claim left the device expanded and the file system not, and this claim has no expansion of its
- * own.
- */
+/** Whether an earlier claim left the device expanded but not the file system, and this claim has no expansion of its own. */
 function isPartlyExpanded({ claim, volume }: Situation): boolean {
   const volumeSize = volumeCapacity(volume)
   return (
@@ -104,7 +101,7 @@ function planSatisfied(situation: Situation): ExpansionStep {
     case 'ControllerResizeInfeasible':
       return { do: 'cancel' }
     case 'ControllerResizeInProgress':
-      // The write of the volume succeeded and that of the claim did not, so the expansion can only be finished.
+      // The write of the volume succeeded but that of the claim did not, so the expansion can only be finished.
       return isLess(claimSize, volumeSize) ? planCall(volumeSize, situation) : { do: 'cancel' }
     case 'NodeResizeInfeasible':
       // An expanded device cannot shrink. A node-only driver has not expanded the device.

@@ -120,7 +120,7 @@ async function apply(
   }
 }
 
-/** Whether the volume is expanded and its file system is not: a node must complete the expansion. */
+/** Whether the volume is expanded but its file system is not: a node must complete the expansion. */
 const isWaitingForNode = ({ claim, volume }: Subject): boolean =>
   claim.metadata.deletionTimestamp === undefined &&
   (resizeStateOf(claim)?.startsWith('Node') === true ||

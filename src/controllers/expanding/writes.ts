@@ -11,7 +11,7 @@ import type { StatusPatch } from '../../volumes/resize-status.ts'
 type Claim = Readonly<Stored<PersistentVolumeClaim>>
 type Volume = Readonly<Stored<PersistentVolume>>
 
-/** Saves the writes and returns the claim, which must be the last. Throws the error of the commit, or NotLeaderError. */
+/** Saves the writes and returns the claim, whose write must be the last. Throws the error of the commit, or NotLeaderError. */
 export async function saveClaim(writes: readonly CommitWrite[], saver: Saver): Promise<Claim | undefined> {
   return (await saver.save(writes)).at(-1) as Claim | undefined
 }

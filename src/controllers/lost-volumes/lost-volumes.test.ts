@@ -189,7 +189,7 @@ describe('the controller of lost volumes', () => {
     expect(await isMarked('data')).toBe(false)
   })
 
-  it('PLUS-11 deletes claim and volume after the time of the policy, even after a restart, and keeps retained volumes', async () => {
+  it('PLUS-11 deletes the claim and the volume after the time of the policy, even after a restart, and keeps retained volumes', async () => {
     await createNode('a')
     await createClass('fast', 'delete-after=1h')
     await createVolume('data')
@@ -225,7 +225,7 @@ describe('the controller of lost volumes', () => {
     expect((await claimOf('attached'))?.metadata.deletionTimestamp).toBeDefined()
   })
 
-  it('PLUS-11 deletes nothing if the node has returned and the cache does not show it yet', async () => {
+  it('PLUS-11 deletes nothing if the node has returned but the cache does not show it yet', async () => {
     await createNode('a')
     await createClass('fast', 'delete-after=1h')
     await createVolume('data')

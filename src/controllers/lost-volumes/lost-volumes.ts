@@ -1,5 +1,5 @@
 // Applies the policies for volumes that existed on a lost node only (plan-lost-volume.ts). Its keys are volume names. A volume is enqueued
-// only if its node is lost or its claim is marked, so other volumes cause no work.
+// only if its node is lost or has returned, or its claim is marked, so other volumes cause no work.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'

@@ -5,9 +5,9 @@
 //   mark-lost      gets the condition VolumeLost                              does not change
 //   delete-after   gets the condition, and is deleted once the time is up     is deleted after the claim
 //
-// Nothing happens before the node is lost (lostSince), and the condition is removed if the node returns. If the Node object is
-// deleted, nothing changes. A volume with the reclaim policy Retain and its claim are never deleted: for them, delete-after has the effect
-// of mark-lost.
+// Nothing happens before the node is lost (lostSince), and the condition is removed if the node returns or the policy becomes
+// wait. If the Node object is deleted, nothing changes. A volume whose reclaim policy is not Delete and its claim are never
+// deleted: for them, delete-after has the effect of mark-lost.
 import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { lostSince } from '../../api/kinds/node/fencing.ts'
@@ -51,7 +51,7 @@ export type LostVolumePlan =
 
 const PROVISIONER_FINALIZERS = [EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER]
 const NOTHING: LostVolumePlan = { do: 'nothing' }
-/** Timers are limited to 24 days; a longer wait is planned again after a day. */
+/** Timers are limited to 24 days; a wait of more than a day is planned again after a day. */
 const WAIT_MS_MAX = 24 * 3_600_000
 
 export function planLostVolume(facts: LostVolumeFacts): LostVolumePlan {

@@ -122,13 +122,13 @@ export async function modifyVolume(
   return saveSuccess(attempt, context)
 }
 
-/** Whether the cached volume is up to date. An undo record that is built from a stale volume restores wrong attributes. */
+/** Whether the cached volume is up to date. An undo record that is built from a stale volume would restore wrong attributes. */
 async function isVolumeCurrent({ volume }: Subject, { client }: ModifyingContext): Promise<boolean> {
   const { name, resourceVersion } = volume.metadata
   return (await client.get(persistentVolumeKind, { name })).metadata.resourceVersion === resourceVersion
 }
 
-/** Builds the undo record of a call. Reads the storage class only if neither the volume nor the claim has the previous values. */
+/** Builds the undo record of a call. Reads the storage class only if a previous value is not known otherwise. */
 async function buildUndo(
   { attributes }: ModifyCall,
   situation: Situation,

@@ -8,7 +8,7 @@ export interface ModifyingOptions {
   readonly slowRetryMs?: number
   /** Whether to send the names of the claim and the volume as parameters. Default false. */
   readonly extraModifyMetadata?: boolean
-  /** Whether to wait until no pod uses a volume that the driver has rejected because it is in use. Default true. */
+  /** Whether to wait until no pod uses a volume that the driver did not modify because it was in use. Default true. */
   readonly handlesInUse?: boolean
   /** The driver's default attributes, which a rollback restores. By default they are unknown. */
   readonly defaults?: Attributes

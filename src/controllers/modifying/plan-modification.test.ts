@@ -141,7 +141,7 @@ describe('planModification', () => {
     lookUpClass,
   }
 
-  it('VAC-6 PIO-1 replaces a target without a final response by the requested one', () => {
+  it('VAC-6 PIO-1 replaces a target without a final response with the requested one', () => {
     const plan = planModification({
       ...UNANSWERED_SITUATION,
       requestedTarget: { ...NO_TARGET, className: 'gold' },
@@ -154,7 +154,7 @@ describe('planModification', () => {
     expect(plan).toMatchObject({ do: 'modify', target, attributes: { iops: '1000' }, replacedAmounts: ['iops'] })
   })
 
-  it('PIO-5 holds amounts while pods use the volume, but not classes and rollbacks', () => {
+  it('PIO-5 holds amounts while pods use the volume, but not classes or rollbacks', () => {
     forAnySituation((situation) => {
       const blockedSituation = { ...situation, isBlockedByUse: true, hasFinalResponse: true }
       const plan = planModification(blockedSituation)

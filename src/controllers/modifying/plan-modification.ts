@@ -4,9 +4,10 @@
 //             target that is no longer requested is never sent again, even if its call has no final response
 //   drop      clear the status of a modification without a call, because there is no attribute to restore, or none that can
 //             be restored
-//   hold      the modification cannot start: the class is missing or belongs to another driver, the driver does not have
-//             MODIFY_VOLUME, or the volume is in use
-//   reject    the target has two values for one attribute, or a value that CSI cannot express
+//   hold      the modification cannot start: the class is missing, the class in effect belongs to another driver, the driver
+//             does not have MODIFY_VOLUME, or the volume is in use
+//   reject    a new class belongs to another driver, or the target has two values for one attribute or a value that CSI cannot
+//             express
 //   delay     the driver rejected this call recently
 //   wait      the class cache is not synced, or the server does not serve classes
 import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
@@ -117,7 +118,7 @@ function planChange(situation: Situation, goal: Target): Plan {
       return planRollbackFirst(situation, { do: 'hold', target: goal, message: composition.message })
     case 'foreign': {
       const { message } = composition
-      // The class in effect is not rejected: only a class of the same name and another driver has replaced it.
+      // The class in effect is not rejected: a class with the same name, but of another driver, has replaced it.
       if (goal.className === situation.currentTarget.className)
         return planRollbackFirst(situation, { do: 'hold', target: goal, message })
       // The driver of a class is immutable, so waiting does not help: Infeasible indicates that the claim needs another
@@ -168,7 +169,7 @@ function delayIfRejected(situation: Situation, call: ModifyCall): Plan {
 export const fingerprintOf = ({ target, attributes }: ModifyCall): string =>
   JSON.stringify([target.className, target.iops, target.throughput, Object.entries(attributes).sort()])
 
-/** Returns the target in progress according to the status, without a class that was rejected or is missing. */
+/** Returns the target in progress according to the status, without a class that is pending or infeasible. */
 function targetInProgress({ classStatus, classTarget, currentTarget, io, lookUpClass }: Situation): Target {
   const className = (classStatus === 'InProgress' ? classTarget : undefined) ?? currentTarget.className
   const lookup = className === undefined ? undefined : lookUpClass(className)

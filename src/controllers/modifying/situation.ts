@@ -82,7 +82,7 @@ const hasIo = ({ claim: { spec, status } }: Subject): boolean =>
     (list) => IO_RESOURCES.some((name) => list && Object.hasOwn(list, name)),
   )
 
-/** Whether neither claim nor status mention attributes. The plan of any such situation is to do nothing. */
+/** Whether neither the spec nor the status of the claim mentions attributes. The plan is then to do nothing. */
 export const isWithoutAttributes = (subject: Subject): boolean => {
   const { modifyVolumeStatus, conditions = [] } = subject.claim.status ?? {}
   return !hasIo(subject) && modifyVolumeStatus === undefined && !conditions.some(isOfModification)

@@ -1,5 +1,5 @@
-// Builds the patch of the claim's status for each step. Class, iops and throughput, conditions and undo record are written
-// together, so that each step is atomic. Pure.
+// Builds the patch of the claim's status for each step, and the patch of a modified volume. Class, iops and throughput,
+// conditions and undo record of the claim are written together, so that each step is atomic. Pure.
 
 import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim, PersistentVolumeClaimCondition } from '../../api/kinds/claim/claim-schema.ts'

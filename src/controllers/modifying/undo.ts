@@ -16,7 +16,7 @@ export const ATTRIBUTES_ANNOTATION = 'modifying.stowage.dev/attributes'
 
 export type Undo = Readonly<Record<string, string | null>>
 
-/** If an annotation would be longer, it has only the last call's attributes; earlier ones are not restored. */
+/** If the volume's annotation would be longer, it has only the last call's attributes; earlier ones are not restored. */
 const ATTRIBUTES_BYTES_MAX = 16_384
 
 /** Returns undefined if the annotation is absent or invalid. */

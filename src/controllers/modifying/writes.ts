@@ -20,7 +20,7 @@ export type WriteResult =
   /** The claim was deleted. */
   | { readonly is: 'deleted' }
 
-/** Throws ApiError for any failure other than a conflict or a deleted claim, and NotLeaderError. */
+/** Throws NotLeaderError, and ApiError for any failure other than a conflict or a deleted claim. */
 export async function writeStatus(subject: Subject, patch: StatusPatch, saver: Saver): Promise<WriteResult> {
   const result = await saver.trySave([statusWrite(subject.claim, patch)])
   if (result.is === 'failed') return resultOfFailure(result.error)

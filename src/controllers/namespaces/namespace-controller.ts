@@ -1,5 +1,5 @@
-// Deletes the contents of namespaces that are being deleted, pods first, then removes their finalizer. Reports what remains
-// in the namespace's conditions. Changes to the namespace and to objects in it trigger a reconcile.
+// Deletes the contents of namespaces that are being deleted, pods first, then removes the finalizer of the namespace. Reports
+// the remaining objects in the namespace's conditions. Changes to the namespace and to objects in it trigger a reconcile.
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
 import type { Namespace } from '../../api/kinds/namespace/namespace-schema.ts'

@@ -1,4 +1,4 @@
-// Stores when each node last reported, by the clock of this process: the time at which a renewed lease or a new heartbeat
+// Stores the time of each node's last report by the clock of this process: the time at which a renewed lease or a new heartbeat
 // was observed. Timestamps of other machines are compared for equality only.
 //
 // Only nodes with an agent are monitored: those with a lease, and those whose heartbeat has changed. Holds one entry per

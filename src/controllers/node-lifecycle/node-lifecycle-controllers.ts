@@ -1,11 +1,11 @@
-// Creates the node lifecycle controllers: node health, taint eviction and pod garbage collection.
+// Creates the node lifecycle controllers: node health, taint eviction, pod garbage collection and the recovery of lost nodes.
 //   key                     reconciled by            enqueued by
 //   a node                  reconcile-node.ts        its changes, a new or deleted lease, and the end of its grace period
 //   a pod on a tainted node evict-pod.ts             its node's taints, its changes, and the end of its toleration
 //   a missing node          remove-lost-pods.ts      its pods and its deletion
 //   a pod being deleted     remove-lost-pods.ts      its changes, and a node that goes out of service
 //   terminated pods         remove-finished-pods.ts  pods that terminate
-//   a lost node             lost-nodes/              its changes and, while it is fenced, those of its pods and attachments
+//   a lost node             lost-nodes/              its changes and, while it is fenced, those of its objects
 import type { Stored } from '../../api/kind.ts'
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
@@ -50,9 +50,9 @@ export interface NodeLifecycleDeps extends ControllerDeps {
 }
 
 export interface NodeLifecycleOptions {
-  /** A node that has not reported for this time is lost. Default 40 s. */
+  /** A node that has not reported for this time is unreachable. Default 40 s. */
   readonly monitorGraceMs?: number
-  /** A node that has never written a status is lost after this time. Default 60 s. */
+  /** A node that has never written a status is unreachable after this time. Default 60 s. */
   readonly startupGraceMs?: number
   /** How long pods of a node that does not exist are kept. Default 40 s. */
   readonly quarantineMs?: number

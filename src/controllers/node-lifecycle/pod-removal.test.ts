@@ -23,7 +23,7 @@ const evictionMessages = () =>
   fixture.events.filter(({ reason }) => reason === 'TaintManagerEviction').map(({ message }) => message)
 
 describe('eviction', () => {
-  it('SYS-18 deletes pods of a lost node after 300 s or their tolerationSeconds', async () => {
+  it('SYS-18 deletes pods of an unreachable node after 300 s or their tolerationSeconds', async () => {
     await fixture.createNodeWithAgent('a')
     await fixture.createNodeWithAgent('b')
     const tolerationOf = (tolerationSeconds?: number) => ({

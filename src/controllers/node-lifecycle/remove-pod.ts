@@ -1,5 +1,5 @@
-// Removes a pod without waiting for its node. Marks it as Failed first: otherwise a watcher could mistake it for a
-// running pod.
+// Removes a pod without waiting for its node. Marks it as Failed first, unless it has terminated: otherwise a watcher could
+// mistake it for a running pod.
 import type { Stored } from '../../api/kind.ts'
 import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'

@@ -48,7 +48,7 @@ describe('desiredTaints', () => {
 })
 
 describe('tolerationMs', () => {
-  it('SYS-18 is 300 s for a lost node unless the pod sets its own toleration', () => {
+  it('SYS-18 is 300 s for an unreachable node unless the pod sets its own toleration', () => {
     expect(tolerationMs([unreachableTaint])).toBe(300_000)
     expect(tolerationMs([notReadyTaint])).toBe(300_000)
     expect(

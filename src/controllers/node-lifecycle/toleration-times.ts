@@ -1,5 +1,5 @@
-// Stores when the toleration of each pod on a tainted node started, on the monotonic clock, and when all nodes were last
-// not ready. If no node is ready, this process is probably disconnected: evictions are suspended, and all tolerations start
+// Stores, by the monotonic clock, the time at which the toleration of each pod on a tainted node started, and the last time at
+// which no node was ready. If no node is ready, this process is probably disconnected: evictions are suspended, and all tolerations start
 // again when the first node is ready. Bounded by the number of pods on tainted nodes.
 
 export class TolerationTimes {

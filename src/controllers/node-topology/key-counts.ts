@@ -63,7 +63,7 @@ export function createKeyCounts(csiNodes: Cache<CSINode>, volumes: Cache<Persist
 class Counts {
   readonly #byDriver = new Map<string, Map<string, number>>()
 
-  /** Returns whether the key was counted for the first time, or for the last time. */
+  /** Returns whether the key is counted for the first time, or no longer. */
   add(driver: string, key: string, amount: 1 | -1): boolean {
     const counts = this.#byDriver.get(driver) ?? new Map<string, number>()
     const previous = counts.get(key) ?? 0

@@ -1,5 +1,5 @@
 // Tests the node topology controller on an API server: the condition and events of nodes whose labels, drivers and volumes do
-// not match, and the requests that it sends meanwhile.
+// not match, and the requests that it sends.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
 import { eventKind } from '../../api/kinds/event/event.ts'
@@ -121,7 +121,7 @@ async function eventReasons(): Promise<string[]> {
 }
 
 describe('the node topology controller', () => {
-  it('PLUS-18 sets the condition when a label disappears, ends it when the label returns, and sends no request meanwhile', async () => {
+  it('PLUS-18 sets the condition when a label disappears, ends it when the label returns, and sends no request in between', async () => {
     await createNode('a', { [ZONE]: 'east' }, [ZONE])
     await createNode('b', { [ZONE]: 'west' }, [ZONE])
     const { stateOf } = await start()

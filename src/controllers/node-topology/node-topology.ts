@@ -1,6 +1,6 @@
 // Maintains the condition TopologyMismatch of nodes (plan-topology.ts), on any API server and for any node agent. Its keys are
-// node names. A node is enqueued when its labels or drivers change, and when the first or last volume of a driver is located
-// by a key. Nothing is retried: the change that resolves the mismatch enqueues the node.
+// node names. A node is enqueued when its labels or drivers change, and when a key of one of its drivers is counted for the
+// first time or no longer (key-counts.ts). A mismatch is not retried: the change that resolves it enqueues the node.
 import type { Stored } from '../../api/kind.ts'
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'

@@ -102,7 +102,7 @@ export class Attempts {
     return byUid ? [...byUid.values()].filter(({ claim }) => claim.metadata.uid !== currentUid) : []
   }
 
-  /** Returns the keys of the claims whose attempts `matches`, existing or deleted. */
+  /** Returns the keys of the claims, existing or deleted, with an attempt for which `matches` returns true. */
   keysOf(matches: (attempt: Attempt) => boolean): ObjectKey[] {
     return [...this.#byKey].filter(([, byUid]) => [...byUid.values()].some(matches)).map(([key]) => key)
   }

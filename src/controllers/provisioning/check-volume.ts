@@ -5,7 +5,7 @@ import { type PersistentVolume, persistentVolumeSource } from '../../api/kinds/v
 import { compareQuantities, quantityToBytes } from '../../api/quantity.ts'
 import { labelSelectorFromObject, matchesLabels } from '../../api/selectors.ts'
 
-/** Returns why the volume does not satisfy the claim, or undefined if it does. */
+/** Returns the reason why the volume does not satisfy the claim, or undefined if it does. */
 export function mismatchOf(
   volume: Readonly<PersistentVolume>,
   claim: Readonly<PersistentVolumeClaim>,

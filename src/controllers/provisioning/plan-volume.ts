@@ -43,7 +43,7 @@ function isResponsible(volume: Readonly<PersistentVolume>, provisioner: Pick<Pro
 }
 
 /**
- * Returns why a released volume must not be deleted: its claim exists and has no other volume.
+ * Returns the reason why a released volume must not be deleted: its claim exists and has no other volume.
  * Returns undefined if the volume may be deleted. An unbound claim does not bind to a volume that is being deleted.
  */
 export function inUseReason(

@@ -85,7 +85,7 @@ describe.each([true, false])('reconcileVolume of a released volume (atomic commi
     ])
   })
 
-  it('PLUS-11 deletes other volumes and provisions while no deletion of the volumes of a lost node ends', async () => {
+  it('PLUS-11 deletes other volumes and provisions claims while deletions of the volumes of a lost node hang', async () => {
     const requirement = { key: 'disks.example.com/node', operator: 'In', values: ['lost'] }
     const nodeAffinity = { required: { nodeSelectorTerms: [{ matchExpressions: [requirement] }] } }
     for (let index = 0; index < 30; index++) {

@@ -75,7 +75,7 @@ async function releaseEntries(
   }: Pick<ReleaseOptions, 'intentLease' | 'signal'> & { readonly safeUids: ReadonlySet<string> },
 ): Promise<ReleasedClaims> {
   const lease = await find(client, leaseKind, intentLease, { signal }).catch((error: unknown) => {
-    if (isMissingRight(error)) return undefined // without the right, no journal was used
+    if (isMissingRight(error)) return undefined // without permission, no journal was used
     throw error
   })
   const place = annotationText(intentLease)

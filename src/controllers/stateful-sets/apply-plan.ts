@@ -1,4 +1,5 @@
-// Applies the plan for a stateful set, and records an event on the set for each change. Every write can be repeated.
+// Applies the plan for a stateful set, and records an event on the set for each change to a pod and each new claim. Every write
+// can be repeated.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
@@ -11,7 +12,8 @@ import { saveOwners } from './members.ts'
 import type { SetAction, SetPlan } from './plan-set.ts'
 
 /**
- * The first batch has one pod, and each further batch twice as many: a failure that affects all pods is found early.
+ * Maximum number of pods in a batch. The first batch has one pod, and each further batch twice as many as the one before: a
+ * failure that affects all pods is found early.
  */
 const BATCH_MAX = 64
 

@@ -147,7 +147,7 @@ export async function saveOwners<T extends KubeObject>(
   }
 }
 
-/** Returns whether a pod in the range of the set exists that is not among its pods. */
+/** Whether a pod of this name, in the range of the set, exists but is not one of its pods. */
 export function isOccupied(
   set: StoredSet,
   podName: string,

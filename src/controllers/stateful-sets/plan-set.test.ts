@@ -307,7 +307,7 @@ describe('planSet in any situation', () => {
           }
         }
 
-        // Progress: a plan without actions either waits or the set is as specified.
+        // Progress: if a plan has no actions, it waits, or the set is as specified.
         if (actions.length === 0 && waitsFor === undefined) {
           const inRange = pods.filter((pod) => isInRange(set, ordinalOf(pod)))
           expect([inRange.length, pods.length - inRange.length]).toEqual([spec.replicas, 0])

@@ -209,7 +209,7 @@ function planScaleDown(plan: Plan): void {
   }
 }
 
-/** Plans the deletion of pods with another revision than the update revision. Missing pods count as unavailable. */
+/** Plans the deletion of pods with a revision other than the update revision. Missing pods count as unavailable. */
 function planUpdate(plan: Plan): void {
   const { set, updateRevision } = plan.situation
   const { type, rollingUpdate } = set.spec?.updateStrategy ?? {}

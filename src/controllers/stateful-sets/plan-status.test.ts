@@ -48,7 +48,7 @@ describe('isSameStatus', () => {
 })
 
 describe('nextAvailabilityMs', () => {
-  it('SYS-27 returns when the next ready pod becomes available', () => {
+  it('SYS-27 returns the time at which the next ready pod becomes available', () => {
     const set = createSet({ minReadySeconds: 10 })
     const pods = [createPod(set, 0, { readySeconds: 3 }), createPod(set, 1, { readySeconds: 8 })]
     expect(nextAvailabilityMs({ set, pods, nowMs: NOW_MS })).toBe(NOW_MS + 2_000)

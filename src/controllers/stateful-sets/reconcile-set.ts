@@ -102,7 +102,7 @@ const revisionWithTemplate = (revision: StoredRevision): Revision => ({
   template: readTemplate(revision),
 })
 
-/** Name collisions are so rare that more of them mean that another program creates revisions with these names. */
+/** Name collisions are rare: more of them mean that another program creates revisions with these names. */
 const COLLISIONS_MAX = 10
 
 /** Saves the current template's revision. Returns the number of name collisions, which is part of new names. */

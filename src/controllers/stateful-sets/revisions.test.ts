@@ -18,7 +18,7 @@ function storedRevision(image: string, revision: number): Stored<ControllerRevis
 }
 
 describe('revisionHash', () => {
-  it('SYS-27 is the hash that kube-controller-manager computes of the same data', () => {
+  it('SYS-27 is the hash that kube-controller-manager computes for the same data', () => {
     const command = ['sh', '-c', 'a > b && c'] // Go escapes < and &
     const container = { resources: {}, name: 'main', image: 'v1', command }
     const template = { spec: { containers: [container] }, metadata: { labels: { app: 'web' } }, $patch: 'replace' }

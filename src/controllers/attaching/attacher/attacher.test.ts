@@ -85,7 +85,7 @@ describe('publishing', () => {
     expect(JSON.stringify(await fixture.attachments())).not.toContain('hunter')
   })
 
-  it('PLUS-11 attaches on other nodes while no detach from a lost node ends', async () => {
+  it('PLUS-11 attaches volumes to other nodes while detaches from a lost node hang', async () => {
     fixture = await createAttachingFixture()
     const deadVolumes = Array.from({ length: 30 }, (_, index) => `dead-${index}`)
     const deadAttachment = (volume: string) => attachmentNameOn('left', `vol-${volume}`)

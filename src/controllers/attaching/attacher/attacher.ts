@@ -1,5 +1,5 @@
 // The attacher of one CSI driver (external-attacher), as two controllers: one publishes and unpublishes attachments, one
-// removes the attacher's finalizer from deleted volumes. Optionally, find-unlisted.ts compares attachments with the driver.
+// removes the attacher's finalizer from volumes that are being deleted. Optionally, find-unlisted.ts compares attachments with the driver.
 // With leader election, each term creates a new instance.
 import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'

@@ -8,7 +8,7 @@ export interface AttacherOptions {
   readonly retryIntervalStartMs?: number
   /** Maximum delay between two attempts for an attachment. Default 5 min. */
   readonly retryIntervalMaxMs?: number
-  /** Attachments reconciled at once. Default 100. */
+  /** Attachments reconciled at once, and volumes released at once. Default 100. */
   readonly workers?: number
   /** fsType for volumes without one. Default: empty. */
   readonly defaultFsType?: string

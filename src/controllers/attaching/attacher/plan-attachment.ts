@@ -4,7 +4,7 @@
 //                    exists                                   being deleted
 //   finalizer        publish until attached, or if unlisted   unpublish
 //   no finalizer     publish, even if the status is attached  mark as detached
-//   driver without PUBLISH_UNPUBLISH_VOLUME: mark as attached; remove a finalizer left by an earlier driver version
+//   driver without PUBLISH_UNPUBLISH_VOLUME: mark as attached; if being deleted, remove a finalizer left by an earlier driver version
 import { type Attachment, isAttached, isBeingDeleted } from '../attachment-index.ts'
 
 export type AttachmentAction =

@@ -1,5 +1,5 @@
-// Writes the status of a VolumeAttachment. Every write has the uid as a precondition: attachments have deterministic names,
-// so an attachment may be deleted and recreated under the same name.
+// Writes the status of a VolumeAttachment, and removes the attacher's finalizer from it. Every write has the uid as a
+// precondition: attachments have deterministic names, so an attachment may be deleted and recreated under the same name.
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
 import { ApiError, isNotFound } from '../../../api/status-error.ts'
 import { timestamp } from '../../../base/timestamps.ts'
@@ -51,7 +51,7 @@ export async function saveError(
   try {
     await saveStatus(attachment, { [field]: { time, message: text, errorCode: code ?? null } }, context)
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error // the next attempt writes the error again
+    if (!(error instanceof ApiError)) throw error // an ApiError is ignored: the next attempt writes the status again
   }
 }
 

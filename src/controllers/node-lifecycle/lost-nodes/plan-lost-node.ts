@@ -6,7 +6,7 @@
 //   Unreachable  its heartbeats are missing                                        Unreachable
 //   Fenced       an administrator has confirmed that the machine is off, even if   Unreachable, Fenced
 //                the out-of-service taint was removed before the node returned
-//   Lost         no pod and no attachment of the fenced node is left               Unreachable, Fenced, Lost
+//   Lost         no attachment and no pod that must leave is left on the node      Unreachable, Fenced, Lost
 //   Cleaned      its lease and its capacity objects are deleted, and no claim      Unreachable, Fenced, Lost, Cleaned
 //                waits for a volume on it
 //   Quarantined  the fenced node reports again; its agent has not unmounted the    Fenced, Quarantined
@@ -121,7 +121,7 @@ function choosePhase(facts: LostNodeFacts): Pick<LostNodePlan, 'phase' | 'messag
 const count = (amount: number, noun: string): string =>
   amount === 0 ? '' : `${amount} ${noun}${amount === 1 ? '' : 's'}`
 
-/** Returns why a node that reports again must stay in quarantine, or undefined if it may leave. */
+/** Returns the reason why a node that reports again must stay in quarantine, or undefined if it may leave. */
 function explainQuarantine({ node, leavingPodCount, staleVolumes }: LostNodeFacts, fence: string): string | undefined {
   if (staleVolumes.length > 0)
     return `the node has returned and still uses volumes of pods that were removed: ${staleVolumes.slice(0, NAMES_MAX).join(', ')}`

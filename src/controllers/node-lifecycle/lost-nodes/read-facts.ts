@@ -1,5 +1,6 @@
-// Reads the input of plan-lost-node.ts from the caches. For a fenced node, the cost grows with the
-// objects of this node, the nodes, and the capacity objects, of which there is one for each topology segment and class.
+// Reads the input of plan-lost-node.ts from the caches. For a fenced node, the cost grows with the objects of this node, the
+// claims that are being provisioned, the nodes, and the capacity objects, of which there is one for each topology segment and
+// class.
 import type { Stored } from '../../../api/kind.ts'
 import type { CSIStorageCapacity } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import { isFenced } from '../../../api/kinds/node/fencing.ts'

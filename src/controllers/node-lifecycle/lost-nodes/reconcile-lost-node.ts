@@ -1,6 +1,6 @@
-// Reconciles a lost node: reads the facts, plans (plan-lost-node.ts) and writes taints and conditions. The fence is
-// written before any condition. Every write has the resourceVersion as a precondition: if the node reports in between,
-// the write fails and the node is planned again.
+// Reconciles a lost node: reads the facts, plans (plan-lost-node.ts), writes taints and conditions, and removes the node's own
+// objects. The fence is written before any condition. Every write of the node has its resourceVersion as a precondition: if
+// the node reports in between, the write fails and the node is planned again.
 import type { Kind, Stored } from '../../../api/kind.ts'
 import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
 import { leaseKind } from '../../../api/kinds/lease/lease.ts'

@@ -9,7 +9,7 @@ import type { PreparedRequest } from './prepare-request.ts'
 
 const IDENTITY_KEY = 'storage.kubernetes.io/csiProvisionerIdentity'
 
-/** Returns why the volume must be deleted, or undefined if it satisfies the request. */
+/** Returns the reason why the volume must be deleted, or undefined if it satisfies the request. */
 export function findReplyProblem({ requiredBytes, source }: PreparedRequest, volume: Volume): string | undefined {
   // Zero means that the capacity is unknown, for example of a share on a file server.
   if (volume.capacityBytes !== 0n && volume.capacityBytes < requiredBytes) {

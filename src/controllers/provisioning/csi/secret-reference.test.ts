@@ -33,7 +33,7 @@ describe('resolveSecretRef', () => {
     ).toBeDefined()
   })
 
-  it('PROV-16 resolves templates of the name and the namespace', () => {
+  it('PROV-16 resolves templates in the name and the namespace', () => {
     expect(resolve(secretParameters('${pvc.namespace}.${pvc.name}.${pv.name}', '${pvc.namespace}'))).toEqual({
       name: 'shop.orders.pvc-1',
       namespace: 'shop',

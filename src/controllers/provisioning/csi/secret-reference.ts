@@ -59,7 +59,7 @@ function secretKeysOf(purpose: SecretPurpose): readonly string[] {
   return keys
 }
 
-/** Returns the templates of name and namespace. Current and deprecated keys can be combined, but each may occur once. */
+/** Returns the templates of the name and the namespace. Current and deprecated keys can be combined, but each may occur once. */
 function findTemplates(purpose: SecretPurpose, parameters: Parameters = {}): SecretRef | undefined {
   if (!secretKeysOf(purpose).some((key) => Object.hasOwn(parameters, key))) return undefined // most classes name none
   const deprecatedKey = DEPRECATED_KEYS[purpose]

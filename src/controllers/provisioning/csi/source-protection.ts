@@ -104,7 +104,7 @@ interface SourceDeps {
   readonly claims: Cache<PersistentVolumeClaim>
 }
 
-/** Removes the finalizer only from a deleted claim, because the next clone of an existing claim needs it again. */
+/** Removes the finalizer only from a claim that is being deleted, because the next clone of an existing claim needs it again. */
 async function releaseCloneSource(key: string, { client, claims }: SourceDeps, signal: AbortSignal): Promise<Outcome> {
   const sourceClaim = claims.get(key)
   if (!sourceClaim || !isAwaitingRelease(sourceClaim)) return done

@@ -176,7 +176,7 @@ describe('topologyRequirement with delayed binding', () => {
 })
 
 describe('topologyRequirement with immediate binding', () => {
-  it("PROV-9 returns the terms of all nodes and prefers them from the claim's index", () => {
+  it("PROV-9 returns the terms of all nodes and prefers the term at the claim's index", () => {
     const requirement = plan({ claimName: 'data-web-1' })
     expect(formatTerms(requirement?.requisite)).toEqual(['zone=z1', 'zone=z2', 'zone=z3'])
     expect(formatTerms(requirement?.preferred)).toEqual(['zone=z2', 'zone=z3', 'zone=z1'])

@@ -3,7 +3,7 @@
 // published unchanged. failures.ts defines the errors that a plugin may throw.
 import type { ParameterDeclarations, ParameterValues } from './parameter.ts'
 
-/** A plugin with any parameters and labels. */
+/** A plugin with any parameters, labels and attributes. */
 // biome-ignore lint/suspicious/noExplicitAny: the type parameters occur in both argument and result positions
 export type AnyProvisionerPlugin = ProvisionerPlugin<any, any, any>
 
@@ -59,7 +59,7 @@ export interface ProvisionerPlugin<
   ): Promise<ProvisionedVolume | undefined>
   /**
    * Whether this provisioner creates volumes with such a source. Released volumes without the provisioned-by annotation are
-   * deleted if this returns true. Volumes with its annotation for which this returns false are not deleted but reported as
+   * deleted if this returns true. Volumes with its annotation for which this returns false are not deleted but reported in
    * events. Default: it owns only volumes with its annotation.
    */
   owns?(volume: ExistingVolume): boolean

@@ -1,5 +1,5 @@
-// Declares the class parameters of a plugin: their purpose, allowed values and type. `provision` receives values of the
-// declared types. read-parameters.ts applies the declarations.
+// Declares the parameters and attributes of a plugin: their purpose, allowed values and type. `provision` and `modify` receive
+// values of the declared types. read-parameters.ts and ../../plugin-changes/plugin-driver.ts apply the declarations.
 import { isQuantity, parseQuantity, quantitySign, quantityToBytes } from '../../../api/quantity.ts'
 
 export interface Parameter<T = unknown> {
