@@ -1,4 +1,5 @@
-// Entry point of the program: runs the command line with the system clock, real randomness and the stop signal.
+// Entry point of the program: sets up the heap, the exit report and the stop signal, and runs the command line with the system
+// clock and real randomness.
 import { systemClock, systemRandom } from './base/clock.ts'
 import { collectGarbageWhenIdle, limitHeapGrowth } from './base/heap.ts'
 import { keepAliveUntil } from './base/keep-alive.ts'

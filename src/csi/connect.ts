@@ -157,7 +157,7 @@ function toCsiError(error: ServiceError, method: DescMethod, path: string, { mas
 /** Error messages of grpc-js if nothing was sent, and if the connection broke during a call. */
 const NOT_CONNECTED = /^(No connection established|Name resolution failed|Channel has been shut down)/
 const CONNECTION_LOST = /^(Connection dropped|Stream refused by server|read ECONNRESET|write EPIPE)/
-/** Messages of errors without a valid response, which grpc-js reports with codes of the driver such as INTERNAL. */
+/** Messages of errors without a valid response, which grpc-js reports with codes that drivers also return, such as INTERNAL. */
 const NO_RESPONSE = /^(Received RST_STREAM|Response message parsing error|Received message larger than max)/
 
 /** The text of a failure for which the driver sent none, although the CSI specification requires one. */

@@ -29,7 +29,7 @@ type ServiceClient<S extends Service> = {
   ) => Promise<MessageShape<Output<S, M>>>
 }
 
-/** The implementation of a service by a driver. CsiErrors are returned unchanged, other errors as INTERNAL. */
+/** The implementation of a service by a driver. CsiErrors are returned with their code, other errors as INTERNAL. */
 export type ServiceHandlers<S extends Service> = {
   readonly [M in keyof S['method']]: (
     request: MessageShape<Input<S, M>>,

@@ -64,7 +64,7 @@ export function instrumentTransport(
   }
 }
 
-/** Only CreateVolume has a name instead of a volume ID. */
+/** Returns the name for a request without a volume ID: of the volume for CreateVolume, of the snapshot for CreateSnapshot. */
 const volumeOf = (request: Message): string | undefined => {
   const { volumeId, name } = request as { volumeId?: string; name?: string }
   return volumeId || name

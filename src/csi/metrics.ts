@@ -9,7 +9,7 @@ export interface CallObserver {
     readonly method: string
     readonly code: CsiCode
     readonly seconds: number
-    /** The name of the volume of CreateVolume, or the volume ID of the request, if it has one. */
+    /** The volume ID of the request, or its name: of the volume for CreateVolume, of the snapshot for CreateSnapshot. */
     readonly volume?: string
     /** A failed call's message. */
     readonly message?: string

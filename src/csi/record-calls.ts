@@ -3,7 +3,7 @@ import type { VolumeCall } from '../base/operation-details.ts'
 import { goNameOf } from './errors.ts'
 import type { CallObserver } from './metrics.ts'
 
-/** The methods that change a volume. Others, such as NodeGetVolumeStats, are called often and change nothing. */
+/** The methods that change a volume. NodeGetVolumeStats, for example, is called often and changes nothing. */
 export const VOLUME_CHANGES: ReadonlySet<string> = new Set([
   'CreateVolume',
   'DeleteVolume',

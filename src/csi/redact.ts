@@ -65,7 +65,7 @@ export function findSecrets(schema: DescMessage, request: Message): string[] {
   })
 }
 
-/** Returns the mount flags with a value, and the value alone if the name says that it is a credential. */
+/** Returns the mount flags with a value and, if the name of the flag suggests a credential, also the value alone. */
 function findFlagSecrets(message: ReflectMessage): string[] {
   return message.fields.flatMap((field) => {
     if (!message.isSet(field)) return []

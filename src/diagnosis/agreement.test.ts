@@ -71,7 +71,7 @@ const selectedNodeIn = (write: string): string | undefined =>
   /"volume\.kubernetes\.io\/selected-node":"([^"]+)"/.exec(write)?.[1] ??
   /"target":\{"kind":"Node","name":"([^"]+)"/.exec(write)?.[1]
 
-it(`PLUS-1 agrees with the scheduler on ${CLUSTERS} random clusters`, {
+it(`PLUS-1 the diagnosis agrees with the scheduler on ${CLUSTERS} random clusters`, {
   timeout: 60_000 + 100 * CLUSTERS,
 }, async () => {
   const seeds = AGREEMENT_SEED ? [Number(AGREEMENT_SEED)] : Array.from({ length: CLUSTERS }, (_, index) => index + 1)

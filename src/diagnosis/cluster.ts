@@ -20,7 +20,7 @@ export type StoredPod = Readonly<Stored<Pod>>
 export interface Cluster {
   readonly snapshot: Snapshot
   readonly caches: SchedulerCaches
-  /** The volumes without a claim, as the binding controller indexes them. */
+  /** The volumes that the binding controller considers for a claim: free ones, and those whose claimRef names the claim. */
   readonly volumeIndex: VolumeCandidates
   /** Returns the pods that use the claim and have not ended. */
   podsUsing(claimKey: ObjectKey): readonly StoredPod[]

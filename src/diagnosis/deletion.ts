@@ -1,4 +1,5 @@
-// Diagnoses an object whose deletion waits for finalizers: lists each finalizer, and when its controller removes it.
+// Diagnoses a claim or volume whose deletion waits for finalizers: names each finalizer and what its controller waits for. Also
+// lists the pods that use a claim.
 import type { Stored } from '../api/kind.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 import { protectsClaim } from '../controllers/protection/index.ts'

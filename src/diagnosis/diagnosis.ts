@@ -31,7 +31,7 @@ export interface Diagnosis {
   /** The values that the message is based on. Sizes are quantities, ages are in seconds. */
   readonly numbers?: Readonly<Record<string, string | number>>
   readonly fixes?: readonly Fix[]
-  /** The causes. */
+  /** The causes, and related facts in the state `ready`. */
   readonly children?: readonly Diagnosis[]
 }
 

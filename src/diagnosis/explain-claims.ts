@@ -1,5 +1,5 @@
-// Explains each claim of a snapshot that is not ready in one line, for lists of claims. diagnose.ts returns the whole tree
-// for one object.
+// Explains in one line each claim of a snapshot whose spec and status show that it is not ready, for lists of claims.
+// diagnose.ts returns the whole tree for one object.
 import { compareQuantities } from '../api/quantity.ts'
 import { diagnoseClaim } from './claim.ts'
 import { type Claim, createCluster } from './cluster.ts'
@@ -40,7 +40,7 @@ export async function explainClaims(
   return { lines, omitted: candidates.length - examined }
 }
 
-/** Returns false if the claim is certainly ready and needs no diagnosis. */
+/** Returns false if the spec and status show no problem, so that the claim needs no diagnosis. */
 function mayBeUnready({ metadata, spec, status }: Claim): boolean {
   if (status?.phase !== 'Bound' || metadata.deletionTimestamp) return true
   if ((status.conditions?.length ?? 0) > 0 || status.modifyVolumeStatus || status.allocatedResourceStatuses) return true

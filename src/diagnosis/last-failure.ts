@@ -34,7 +34,7 @@ export function lastFailure(
   return failure && current ? withAttempts(failure, current, cluster) : failure
 }
 
-/** Returns the operation on the object that a component lists, if no failure was found. */
+/** Diagnoses the operation on the object that a component lists, whether it has failed or not. */
 export function currentOperation(cluster: Cluster, subject: Subject, operation: CsiOperation): Diagnosis | undefined {
   const [current] = findOperations(cluster, subject, OPERATION_NAMES[operation])
   return current && diagnoseOperation(current, operation, cluster)

@@ -24,18 +24,18 @@ const readWithout = (...lists: readonly SnapshotList[]) => {
   return readSnapshot({ client, namespace: 'shop', nowMs: 0, signal: new AbortController().signal })
 }
 
-it('PLUS-1 names the missing rules, and still finds the pod in its namespace', async () => {
+it('PLUS-1 the diagnosis names the missing permissions, and still finds the pod in its namespace', async () => {
   const result = diagnose(await readWithout('pods', 'nodes'), target)
   const message = expect.stringContaining('permission to list pods in all namespaces, list nodes')
   expect(result).toMatchObject({ is: 'diagnosed', diagnosis: { state: 'unknown', reason: 'MissingRights', message } })
 })
 
-it('PLUS-1 names the rule if the object itself cannot be read', async () => {
+it('PLUS-1 the diagnosis names the missing permission if the object itself cannot be read', async () => {
   const snapshot = await readWithout('nodes')
   expect(diagnose(snapshot, { kind: 'node', name: 'node-0' })).toEqual({ is: 'forbidden', rules: ['list nodes'] })
 })
 
-it("PLUS-1 names the right in an object's namespace if that is enough to read it", async () => {
+it("PLUS-1 the diagnosis names the permission in an object's namespace if that is enough to read it", async () => {
   const snapshot = await readWithout('claims')
   expect(diagnose(snapshot, { kind: 'pvc', namespace: 'shop', name: 'data' })).toEqual({
     is: 'forbidden',
@@ -43,25 +43,25 @@ it("PLUS-1 names the right in an object's namespace if that is enough to read it
   })
 })
 
-it('PLUS-1 reports a missing object and not a missing right if the namespace could be listed', async () => {
+it('PLUS-1 the diagnosis reports a missing object and not a missing permission if the namespace could be listed', async () => {
   const snapshot = { ...(await readWithout('pods')), pods: [] }
   expect(diagnose(snapshot, { ...target, name: 'other' })).toEqual({ is: 'not found', similarNames: [] })
 })
 
-it('PLUS-1 reports no missing right for a list that a stock API server denies because it does not serve the kind', async () => {
+it('PLUS-1 readSnapshot reports no missing permission for a list that a stock API server denies because it does not serve the kind', async () => {
   const { notServed, missingRights } = await readWithout('operations', 'events')
   expect([...notServed]).toEqual(['operations'])
   expect(missingRights).toEqual([{ list: 'events', rule: 'list events in the namespace shop' }])
 })
 
-it('PLUS-1 names the lists that may contain other causes of a pod', async () => {
+it('PLUS-1 the diagnosis names the lists that may contain other causes of a pod', async () => {
   const result = diagnose(await readWithout('events'), target)
   const last = result.is === 'diagnosed' ? result.diagnosis.children?.at(-1) : undefined
   const message = 'there may be other causes; finding them requires permission to list events in the namespace shop'
   expect(last).toMatchObject({ state: 'unknown', reason: 'MissingRights', message })
 })
 
-it('PLUS-1 rejects with the error of an unavailable server', async () => {
+it('PLUS-1 readSnapshot rejects with the error of an unavailable server', async () => {
   const client = { list: () => Promise.reject(unavailable('the server stops')), serves: async () => true }
   const reading = readSnapshot({ client, nowMs: 0, signal: new AbortController().signal })
   await expect(reading).rejects.toMatchObject({ code: 503 })

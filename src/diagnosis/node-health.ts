@@ -1,4 +1,4 @@
-// Diagnoses whether a node runs pods: its Ready condition, cordon and taints.
+// Diagnoses whether a node runs pods: the conditions of a lost node, the Ready condition, cordon and taints.
 import { isFenced } from '../api/kinds/node/fencing.ts'
 import type { Cluster } from './cluster.ts'
 import { ageSeconds } from './cluster.ts'

@@ -1,4 +1,4 @@
-// Diagnoses a node: its health, the CSI drivers on it with their volume limits, and the capacity that they report.
+// Diagnoses a node: its health, the CSI drivers on it with their volume limits and topology, and the capacity that they report.
 import type { Stored } from '../api/kind.ts'
 import type { Node } from '../api/kinds/node/node-schema.ts'
 import { labelSelectorFromObject, matchesLabels } from '../api/selectors.ts'

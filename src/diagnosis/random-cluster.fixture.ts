@@ -1,5 +1,5 @@
 // Generates random clusters for the agreement test: nodes, drivers, classes, capacity reports, volumes, claims and pods with
-// every cause for which the scheduler rejects a pod or a node. The pod to schedule is `shop/new`.
+// various causes for which the scheduler rejects a pod or a node. The pod to schedule is `shop/new`.
 import type { Random } from '../base/clock.ts'
 import type { Snapshot } from './snapshot.ts'
 

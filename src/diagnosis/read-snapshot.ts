@@ -1,5 +1,5 @@
-// Reads the objects of a diagnosis or a simulation through the client. If the user may not read a list, records a missing
-// right and reads the list in the namespace of the diagnosed object, if that is allowed.
+// Reads the objects of a diagnosis or a simulation through the client. If the user may not read a list, records the
+// missing permission and reads the list in the namespace of the diagnosed object, if that is allowed.
 import type { Kind, Stored } from '../api/kind.ts'
 import { isForbidden, isNotServed } from '../api/status-error.ts'
 import type { Client } from '../client/index.ts'
@@ -14,7 +14,7 @@ import {
 const LIST_PAGE_SIZE = 500
 /** Events of cluster-scoped objects are in this namespace. */
 const CLUSTER_EVENTS_NAMESPACE = 'default'
-/** The lists that are read only in the namespace of the diagnosed object. */
+/** The lists that are read only in the namespace of the diagnosed object, unless all namespaces are requested. */
 const NAMESPACE_LISTS: ReadonlySet<SnapshotList> = new Set(['quotas', 'limitRanges', 'events'])
 
 const ALL_LISTS = Object.keys(SNAPSHOT_KINDS) as SnapshotList[]

@@ -1,4 +1,5 @@
-// Finds names that a user may have meant: names that contain the given one or differ from it in few characters.
+// Finds names that a user may have meant: names that contain the given one, are part of it, or differ from it in few
+// characters.
 
 const SIMILAR_MAX = 3
 

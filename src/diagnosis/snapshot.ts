@@ -1,4 +1,4 @@
-// The objects that a diagnosis or a simulation reads, as they were at one time, and the rights that the user lacks to read others.
+// The objects that a diagnosis or a simulation reads, as they were at one time, and the permissions that the user lacks to read others.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { volumeAttributesClassKind } from '../api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'

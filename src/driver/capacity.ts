@@ -2,8 +2,8 @@
 import type { CapacityRange } from '../csi/gen/csi_pb.js'
 import { formatSize, invalid, outOfRange } from './errors.ts'
 
+/** Values that are not specified are zero. */
 export interface SizeRange {
-  /** Zero if not specified. */
   readonly requiredBytes: number
   readonly limitBytes: number
 }

@@ -62,7 +62,7 @@ export async function requireUndamaged(driver: DriverContext, volume: VolumeReco
 export const mountRecordOf = (driver: DriverContext, id: VolumeId): MountRecord =>
   driver.mountRecords.get(id) ?? { format: RECORD_FORMAT, id, published: [] }
 
-/** Returns the recorded staging of the volume if it is actually mounted. */
+/** Returns the recorded staging of the volume if the volume is actually staged. */
 export async function findStaging(driver: DriverContext, id: VolumeId): Promise<Staging | undefined> {
   const volume = driver.volumes.get(id)
   const staging = driver.mountRecords.get(id)?.staged

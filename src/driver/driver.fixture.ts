@@ -1,5 +1,5 @@
 // Test fixture: a driver on this machine with a socket, a temporary pool and target paths, and one function per step of a
-// volume's lifecycle. dispose() removes everything that it created.
+// volume's lifecycle. dispose() removes everything that the fixture created.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { MessageInitShape } from '@bufbuild/protobuf'

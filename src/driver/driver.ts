@@ -43,7 +43,7 @@ export interface DriverOptions {
   readonly endpoint: string
   readonly nodeId: string
   readonly pool: string
-  /** Default: the free space of the pool's file system plus the space of existing volumes. */
+  /** Default: the free space of the pool's file system plus the space of the existing content. */
   readonly poolBytes?: number
   readonly backend: 'auto' | BackendName
   readonly topologyKey: string

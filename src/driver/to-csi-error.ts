@@ -1,4 +1,4 @@
-// Translates errors of the operating system to CSI errors. Programming errors are not translated, because csi/serve.ts logs
+// Translates errors of the operating system and of its programs to CSI errors. Programming errors are not translated, because csi/serve.ts logs
 // them and returns INTERNAL.
 import { AssertionError } from 'node:assert'
 import { CsiError, type CsiFailureCode } from '../csi/errors.ts'

@@ -57,7 +57,7 @@ export function spawnGroup(command: string, env: Readonly<Record<string, string 
   return group
 }
 
-/** The group exists as long as one of its processes does, so its number cannot belong to others while the leader was not reaped. */
+/** The kernel does not reuse the number of a group while one of its processes exists. */
 function signalGroup({ pid }: ChildProcess, name: NodeJS.Signals | 0): SignalResult {
   if (pid === undefined) return 'ended'
   try {

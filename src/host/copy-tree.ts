@@ -24,7 +24,7 @@ export interface CopyTreeDeps {
   readonly isRoot?: boolean
 }
 
-/** Copies the content of one directory to another, which is empty. Throws NoSpaceError if the disk is full. */
+/** Copies the content of one directory to another, which must be empty. Throws NoSpaceError if the disk is full. */
 export async function copyTree(
   sourceDir: string,
   targetDir: string,

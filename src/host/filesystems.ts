@@ -137,7 +137,7 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
   }
 }
 
-/** Returns whether an interrupted mkfs may have left the content: a file system of its type, or unrecognisable data. */
+/** Returns whether an interrupted mkfs may have left the content: a file system of its type, or unrecognizable data. */
 const isInterruptedFormat = (content: DeviceContent, type: FilesystemType) =>
   content.is === 'filesystem' ? content.type === type : content.is === 'unclear'
 

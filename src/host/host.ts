@@ -107,7 +107,7 @@ export interface FormatOptions {
   readonly label?: string
   /**
    * Whether an earlier format may have been interrupted, according to the record of a volume that has never been used. Its
-   * remains (the same file system type, or unrecognisable data) are erased. Any other content is an error.
+   * remains (the same file system type, or unrecognizable data) are erased. Any other content is an error.
    */
   readonly wasInterrupted?: boolean
 }

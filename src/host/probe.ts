@@ -49,7 +49,7 @@ export interface ProbeOptions {
 
 const PROBE_PREFIX = '.stowage-probe-'
 
-/** A pool with less free space is probed in MEMORY_DIR. */
+/** If the pool has less free space, MEMORY_DIR is used instead. */
 const PROBE_SPACE_BYTES = 256 * 1024 * 1024
 
 /** Used to probe loop devices and file systems if the pool is too full. These results do not depend on the pool. */
@@ -98,7 +98,7 @@ export async function findProbeDirectories(poolDir: string): Promise<string[]> {
   return names.filter((name) => name.startsWith(memoryPrefixOf(pool))).map((name) => join(MEMORY_DIR, name))
 }
 
-/** Returns the pool, or MEMORY_DIR if the pool is full: the driver must start with a full pool to delete volumes. */
+/** Returns the pool, or MEMORY_DIR if the pool is full and MEMORY_DIR is writable: the driver must start with a full pool to delete volumes. */
 async function chooseLocation(poolDir: string): Promise<{ parent: string; prefix: string; isPool: boolean }> {
   const { bavail, bsize } = await statfs(poolDir)
   if (bavail * bsize >= PROBE_SPACE_BYTES) return { parent: poolDir, prefix: PROBE_PREFIX, isPool: true }

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { expect, it } from 'vitest'
 import { identifyProcess, isRunning, readStartTicks, signalProcess } from './process-identity.ts'
 
-it('SYS-25 isRunning recognises a process, but not one with the same PID and another start time or boot', async () => {
+it('SYS-25 isRunning recognizes a process, but not one with the same PID and another start time or boot', async () => {
   const identity = await identifyProcess(process.pid)
   expect(isRunning(identity)).toBe(true)
   expect(isRunning({ ...identity, startTicks: '1' })).toBe(false)

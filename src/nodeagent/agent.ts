@@ -1,5 +1,5 @@
-// Composes the agent of one node: driver registration, the Node and CSINode objects, pods, volumes and stats. A process can
-// run several agents, each with its own root and name. start-agent.ts creates this machine's agent.
+// Composes the agent of one node: driver registration, the Node and CSINode objects, pods, volumes, container streams
+// and stats. A process can run several agents, each with its own root and name. start-agent.ts creates this machine's agent.
 
 import { setMaxListeners } from 'node:events'
 import { csiDriverKind } from '../api/kinds/csi-driver/csi-driver.ts'

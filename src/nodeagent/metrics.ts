@@ -1,4 +1,5 @@
-// The agent's metrics: driver calls, volume operations, usage and IO of volumes. Metrics of the kubelet have the same names.
+// The agent's metrics: driver calls, volume operations, usage and IO of volumes. Metrics that the kubelet
+// also exports have its names.
 import { Gauge, Histogram, type Registry } from 'prom-client'
 import { type CallObserver, goNameOf } from '../csi/index.ts'
 

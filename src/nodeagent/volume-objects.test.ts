@@ -1,4 +1,4 @@
-// Tests an agent with a node's rights, which reads claims, volumes and attachments by name.
+// Tests an agent with a node's permissions, which reads claims, volumes and attachments by name.
 import { describe, expect, it } from 'vitest'
 import type { Stored } from '../api/kind.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
@@ -14,7 +14,7 @@ import { readVolumeObjectsByName } from './volume-objects.ts'
 const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments'
 const GI = 1024 ** 3
 
-/** Starts an agent whose client has a node's rights. `listDenied` returns the requests that were denied. */
+/** Starts an agent whose client has a node's permissions. `listDenied` returns the requests that were denied. */
 async function startNode(options: AgentFixtureOptions = {}) {
   const role = loadRoles(['node'], 'kube-node-lease')
   const deniedRequests = new Set<string>()
@@ -78,7 +78,7 @@ describe('readVolumeObjectsByName', () => {
   })
 })
 
-describe("an agent with a node's rights", () => {
+describe("an agent with a node's permissions", () => {
   it('SYS-29 starts and removes a pod whose volume is attached, without a denied request', async () => {
     const node = await startNode({ csiDriver: { attachRequired: true } })
     await node.createVolume('orders')

@@ -110,7 +110,7 @@ export interface DriverEndpoint {
   readonly started?: Promise<unknown>
   /** Resolves when the driver is ready. Default: `node` if there is a node, otherwise `cluster`. */
   readonly role?: Promise<DriverRole>
-  /** Registers a listener for when another version of the driver takes over the socket. Returns a function that removes it. */
+  /** Registers a listener that is called when another version of the driver takes over the socket. Returns a function that removes it. */
   onReplaced?(listener: () => void): () => void
 }
 
@@ -176,8 +176,8 @@ interface ControllerParts {
   /** Creates the selected controllers and those of in-process provisioners. */
   createClusterControllers(deps: TermDeps): readonly Runnable[]
   /**
-   * Creates a runner for each driver. It waits until the driver responds, then runs its controllers if its role is one of
-   * `roles`.
+   * Creates a runner for each driver. It waits until the driver responds, then runs its controllers, unless the driver has a
+   * role that is not one of `roles`.
    */
   createDriverRunners(
     deps: TermDeps,

@@ -45,8 +45,8 @@ export interface DriverControllersDeps extends ControllerDeps, DiscoveredDriver 
   readonly gates: FeatureGates
   readonly election?: LeaderElection
   /**
-   * The namespace of the leases if the process takes part in leader election. Without it, the provisioner records its intents as
-   * finalizers on claims.
+   * The namespace of the leases. Without it, without leader election, or for a driver of one node, the provisioner records its
+   * intents as finalizers on claims instead of in a lease.
    */
   readonly leaseNamespace?: string
   readonly driverMetrics: DriverMetrics

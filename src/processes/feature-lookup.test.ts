@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createFeatureLookup } from './feature-lookup.ts'
 
-it('PLUS-9 returns the feature that needs a permission, and undefined for a permission that a component always needs', () => {
+it('PLUS-9 the feature lookup returns the feature that needs a permission, and undefined for a permission that a component always needs', () => {
   const featureOf = createFeatureLookup(['provisioner'])
   expect(featureOf('watch', 'csinodes.storage.k8s.io')).toBe('topology')
   expect(featureOf('patch', 'persistentvolumeclaims/status')).toBe('transactions')

@@ -4,7 +4,7 @@ import { podKind } from '../api/kinds/pod/pod.ts'
 import { RETRY_ANNOTATION } from '../runtime/operations/retry-request.ts'
 import { PRUNED_CACHES } from './pruned-fields.ts'
 
-it('PLUS-5 keeps only the retry annotation of a pod', () => {
+it('PLUS-5 a pruned cache keeps only the retry annotation of a pod', () => {
   const reduce = PRUNED_CACHES.get(podKind as Kind)!
   const aPod = (annotations: Record<string, string>) => ({
     metadata: { name: 'a', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: 'x', annotations },

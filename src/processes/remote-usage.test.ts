@@ -1,4 +1,4 @@
-// Tests the usage that a process beside the API server reads, with the rules of auto-growing for each request.
+// Tests the usage that a process separate from the API server reads, with the rules of auto-growing for each request.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import { podKind } from '../api/kinds/pod/pod.ts'

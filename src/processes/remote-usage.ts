@@ -1,5 +1,5 @@
-// Reads the usage of mounted volumes for a process beside the API server: from the metrics of a Stowage server, and on other
-// servers from the kubelets of the nodes whose pods use growing claims. A failed read leaves the usage unknown, so that
+// Reads the usage of mounted volumes for a process that is separate from the API server: from the metrics of a Stowage server,
+// and on other servers from the kubelets of the nodes whose pods use growing claims. A failed read leaves the usage unknown, so that
 // nothing grows.
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import { operationKind } from '../api/kinds/operation/operation.ts'
@@ -16,7 +16,7 @@ import { claimsOfPod } from '../volumes/claims-of-pod.ts'
 import { readUsage, type UsageReport } from '../volumes/read-usage.ts'
 import type { UsageByClaim } from '../volumes/volume-usage.ts'
 
-/** Minimum interval between two readings. Nodes measure usage once per minute. */
+/** Minimum interval between two readings. Nodes measure usage at most once per minute. */
 const KEEP_MS = 30_000
 
 export interface RemoteUsageDeps {

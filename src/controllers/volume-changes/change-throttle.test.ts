@@ -21,7 +21,7 @@ describe('createChangeThrottle', () => {
     expect(throttle.begin(aSubject('d', 'gold'))).toBeDefined()
   })
 
-  it('PLUS-10 does not delay later steps and retries of the same request', () => {
+  it('PLUS-10 does not delay later steps or retries of the same request', () => {
     const throttle = createChangeThrottle(manualClock(), {
       budget: { changes: 1, periodMs: 60_000 },
       cooldownMs: 60_000,

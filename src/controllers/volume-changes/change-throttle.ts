@@ -30,7 +30,7 @@ export interface Delay {
 }
 
 export interface ChangeThrottle {
-  /** Returns a delay, or undefined if the change may start now. It then counts against the budget. */
+  /** Returns a delay, or undefined if the change may start now. A new change then counts against the budget. */
   begin(subject: Subject): Delay | undefined
   /** Records that the driver has changed the volume. Returns annotations to save with the result. */
   recordChange(subject: Subject): Readonly<Record<string, string>>

@@ -58,7 +58,7 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
   const findSubjectOf = (claim: Subject['claim']) => findSubject(claim, subjectDeps)
   const locks = new VolumeLocks()
 
-  /** Leaves out claims that have nothing to reconcile, which most new claims have. A key in the queue is enqueued again. */
+  /** Omits claims with nothing to reconcile, such as most new claims. A key that is in the queue is enqueued again. */
   function keysWithWork(claimKeys: readonly ObjectKey[], change: VolumeChange): string[] {
     const keys: string[] = []
     for (const claimKey of claimKeys) {

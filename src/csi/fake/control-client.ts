@@ -1,4 +1,5 @@
-// Controls a fake driver process from a test: sets its fault rules and reads its state and recorded calls.
+// Controls a fake driver process from a test: sets its fault rules, resumes hanging calls, freezes its capacity, crashes it, and
+// reads its state and recorded calls.
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { FakeCommand, FakeResponse, FakeView } from './control-server.ts'

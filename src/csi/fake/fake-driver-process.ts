@@ -1,5 +1,5 @@
-// Runs the fake driver as a separate process on sockets. With --state, every change is written to a file before the call
-// returns, so that a killed process continues with the same volumes. Without it, the driver starts empty.
+// Runs the fake driver as a separate process on sockets. With --state, the changes of a call are written to a file before the
+// call returns, so that a process that restarts after a kill has the same volumes. Without it, the driver starts empty.
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { systemClock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'

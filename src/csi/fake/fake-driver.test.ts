@@ -381,7 +381,7 @@ describe('fault rules of the fake driver', () => {
     expect(fake.record.overlaps.length).toBe(1)
   })
 
-  it('PROV-12 can be passed to a restarted driver, which continues the volumes and the record', async () => {
+  it('PROV-12 can be passed to a restarted driver together with the volumes and the record', async () => {
     const firstDriver = setUp()
     await firstDriver.createVolume('a')
     const { state, record, script } = firstDriver.fake

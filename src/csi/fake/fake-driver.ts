@@ -1,6 +1,6 @@
 // An in-memory CSI driver for tests. It records each call (record.ts), applies the first matching fault rule (script.ts),
 // runs the handler on the state in one step, and persists the state before it returns. It runs behind a socket
-// (fake-driver-process.ts) and in the simulator.
+// (fake-driver-process.ts), in the simulator, or in the process of a test.
 import type { DescMethod, DescService, Message } from '@bufbuild/protobuf'
 import type { Clock } from '../../base/clock.ts'
 import type { ServiceHandlers } from '../driver.ts'
@@ -134,7 +134,7 @@ const CONTROLLER_HANDLERS: Handlers<typeof Controller> = {
   ...snapshotHandlers,
 }
 
-/** Methods that do not change the state and may run concurrently with any other. */
+/** Methods for a volume or snapshot that do not change the state and may run concurrently with any other. */
 const READ_ONLY_METHODS: ReadonlySet<string> = new Set([
   'ValidateVolumeCapabilities',
   'ControllerGetVolume',

@@ -1,4 +1,4 @@
-// Diagnoses preemption for a pod that fits on no node: it deletes pods of lower priority, waits for them, or cannot help.
+// Diagnoses preemption for a pod that fits on no node: preemption deletes pods of lower priority, waits for them, or cannot help.
 import type { PostFilterResult } from '../../scheduler/index.ts'
 import { type Cluster, podSubject, type StoredPod } from '../cluster.ts'
 import { isBeingDeleted } from '../deletion.ts'

@@ -1,4 +1,5 @@
-// Diagnoses a pod without a node: why the scheduler's plugins reject the pod on all nodes at once, or on each node.
+// Diagnoses a pod without a node: its scheduling gates, the plugins that reject the pod for all nodes or for each node, and
+// preemption.
 import type { RejectionDetail } from '../../scheduler/framework/status.ts'
 import { type NodeEvaluation, type PodEvaluation, SCHEDULER_NAMES } from '../../scheduler/index.ts'
 import { ageSeconds, type Cluster, podSubject, type StoredPod } from '../cluster.ts'

@@ -24,7 +24,7 @@ import type { QuotaUsage } from './result.ts'
 
 type AdmissionResult<T> =
   | { readonly is: 'admitted'; readonly object: T }
-  /** `causes` are the limit ranges or the quota that reject the object. */
+  /** `causes` are the limit ranges or the quota that reject the object, or the missing priority class. */
   | { readonly is: 'rejected'; readonly causes: readonly Diagnosis[] }
 
 export interface Admission {

@@ -150,7 +150,7 @@ async function compare(seed: number): Promise<{ placed: number; rejected: number
   }
 }
 
-it(`PLUS-2 places pods as the scheduler does on ${CLUSTERS} random clusters`, {
+it(`PLUS-2 a simulation places pods as the scheduler does on ${CLUSTERS} random clusters`, {
   timeout: 60_000 + 500 * CLUSTERS,
 }, async () => {
   const seeds = AGREEMENT_SEED ? [Number(AGREEMENT_SEED)] : Array.from({ length: CLUSTERS }, (_, index) => index + 1)

@@ -3,7 +3,7 @@ import type { Claim, StoredPod } from '../cluster.ts'
 import type { Snapshot } from '../snapshot.ts'
 
 interface NodeChanges {
-  /** Nodes that are removed with everything on them. */
+  /** Nodes that are removed with their CSINodes, their attachments and the pods that a drain would leave on them. */
   readonly removed: ReadonlySet<string>
   /** Nodes that are cordoned and lose all pods except those of DaemonSets and static pods. */
   readonly drained: ReadonlySet<string>

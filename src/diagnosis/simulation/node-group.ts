@@ -86,7 +86,7 @@ export function groupLike(nodeName: string, snapshot: Snapshot): NodeGroup | und
   return { ...template, capacities }
 }
 
-/** Whether the report's topology has a label value that only the template's node has. */
+/** Whether the report's topology has a label value that identifies the template's node. */
 const isAboutNode = ({ nodeTopology }: Capacity, group: NodeGroup): boolean => {
   const values = valuesOfNode(group)
   return Object.values(nodeTopology?.matchLabels ?? {}).some((value) => values.has(value))

@@ -35,11 +35,11 @@ it.each([
   ['pack', { 10: 30, 0: 70 }],
   ['headroom', { 8: 37, 4: 1, 0: 62 }],
   ['headroom=50%', { 5: 60, 0: 40 }],
-])('PLUS-18 distributes 300 volumes over 100 equal nodes according to the policy %s', async (placement, counts) => {
+])('PLUS-18 a simulation distributes 300 volumes over 100 equal nodes by the policy %s', async (placement, counts) => {
   expect(await countVolumes(placement)).toEqual(counts)
 })
 
-it('PLUS-18 uses the headroom when no node has space outside it', async () => {
+it('PLUS-18 a simulation uses the headroom when no node has space outside it', async () => {
   const snapshot = aSnapshot(NODES.slice(0, 2), {
     classes: [
       aClass('local', {

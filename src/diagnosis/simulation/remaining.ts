@@ -30,7 +30,7 @@ interface Segment extends RemainingSegment {
   readonly freeBytes: bigint
 }
 
-/** Returns the classes with capacity reports about existing nodes, by name. */
+/** Returns the classes with capacity reports about existing nodes, sorted by name. */
 export function remainingClasses(placer: PodPlacer, { capacities }: SnapshotCaches): RemainingClass[] {
   const freeByReport = placer.freeCapacity()
   const selectsNode = createNodeMatcher(placer)

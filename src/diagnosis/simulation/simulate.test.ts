@@ -194,7 +194,7 @@ describe('simulate', () => {
     ])
   })
 
-  it('PLUS-2 does not change existing claims and pods', async () => {
+  it('PLUS-2 does not change existing claims or pods', async () => {
     const existing = [aPod('p', [], { nodeName: 'n1' })]
     const snapshot = aSnapshot([{ name: 'n1', free: '10Gi' }], { pods: existing })
     const { fits, placed, notes } = await runScenario({ snapshot, pods: [aPod('p')] })

@@ -1,5 +1,5 @@
-// Stages, publishes and recovers loop volumes on this node. The device of each volume is kept in memory and looked up at
-// startup, because devices and mounts outlive the driver.
+// Implements the node operations of loop volumes: staging, publishing, growth, usage, limits and recovery. The device of each
+// staged volume is kept in memory and looked up at startup, because devices and mounts outlive the driver.
 import { mkdir } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Host, IoLimit, LoopDevice } from '../../host/host.ts'

@@ -101,6 +101,6 @@ export async function removeTarget(path: string): Promise<void> {
   if (stats?.isFile() && stats.size === 0) await rm(path, { force: true })
   if (!stats?.isDirectory()) return
   await rmdir(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error // no longer empty: keep it
+    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error // a directory that is no longer empty is kept
   })
 }

@@ -19,7 +19,7 @@ export function createVolumeLimit(
   max: number | undefined,
   mountRecords: Pick<Records<MountRecord>, 'list'>,
 ): VolumeLimit {
-  const stagingIds = new Set<VolumeId>() // volumes that are being staged have no mount record yet
+  const stagingIds = new Set<VolumeId>() // volumes that are being staged may have no mount record yet
   return {
     max,
     async run(id, stage) {

@@ -41,7 +41,7 @@ describe('createPool', () => {
     expect((await pool.readAvailable(RESERVED)).availableBytes).toBe(0)
   })
 
-  it('PROV-19 returns different errors for requests that never fit and that do not fit now', async () => {
+  it('PROV-19 returns different errors for requests that never fit and requests that do not fit now', async () => {
     const pool = aPool()
     await expect(pool.allocate('a', { ...RESERVED, capacityBytes: 11 * GIB })).rejects.toMatchObject({
       codeName: 'OUT_OF_RANGE',

@@ -1,5 +1,6 @@
 // Runs the actions of probes and lifecycle hooks: a command in the container, an HTTP request or a TCP connection to the
-// machine, whose network the containers share, or a pause. probes.ts repeats them; host-containers.ts runs hooks once.
+// machine, whose network the containers share, or a pause. probes.ts repeats probes; host-containers.ts runs
+// postStart hooks, and stop-run.ts preStop hooks.
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { connect } from 'node:net'

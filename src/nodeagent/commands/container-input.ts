@@ -42,7 +42,7 @@ export function createContainerInputs({ clock }: { readonly clock: Clock }): Con
 
   return {
     async open(files, { stdin = false, stdinOnce = false, tty = false }) {
-      if (!stdin && !tty) return undefined // script(1) would pass the end of an empty input to the terminal
+      if (!stdin && !tty) return undefined // a terminal needs an open input, because script(1) would pass the end of an empty one to it
       await makePipes([files.stdin])
       const input = await open(files.stdin, 'r+')
       if (!stdinOnce) return input

@@ -29,7 +29,7 @@ export interface ContainerLogs {
   find(files: RunFiles): LogCapture | undefined
   /** Stops the captures of runs in this directory, before it is removed. */
   close(directory: string): Promise<void>
-  /** Captures the output of processes that an earlier run of the agent started, until the signal is aborted. */
+  /** Captures the output of processes that an earlier run of the agent started. Stops all captures when the signal is aborted. */
   run(signal: AbortSignal): Promise<void>
 }
 

@@ -59,7 +59,7 @@ export interface Containers {
   onChange(listener: (uid: string) => void): void
   /** Registers a function that records an event about a pod. */
   onEvent(listener: (pod: Readonly<Stored<Pod>>, event: EventDetails) => void): void
-  /** Limits the size of the logs until the signal is aborted. Undefined if there are none. */
+  /** Captures the output of containers that an earlier run of the agent started. Stops all captures when the signal is aborted. */
   run?(signal: AbortSignal): Promise<void>
 }
 

@@ -23,7 +23,7 @@ export interface RunningContainer {
 }
 
 export interface ExecOptions {
-  /** The program and its arguments, with the prefix that applies the container's user. */
+  /** The program and its arguments. For execInContainer, with the prefix that applies the container's user. */
   readonly command: readonly string[]
   /** Whether the command reads from `stdin` of the returned process. Default: its input is empty. */
   readonly stdin?: boolean

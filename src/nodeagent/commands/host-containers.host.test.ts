@@ -88,7 +88,7 @@ describe.skipIf(skipMessage)(`host containers${skipMessage ? ` (${skipMessage})`
     }
   }
 
-  it('SYS-7 stops a pod once its cgroup can be removed, even though no process is listed in it before', async () => {
+  it('SYS-7 reports a pod as stopped only after its cgroup is removed, even if the cgroup lists no process', async () => {
     const removals = [false, false, true]
     const remove = async () => removals.shift()!
     containers = await createContainers({ cgroups: { create: async () => [], processes: async () => [], remove } })

@@ -1,6 +1,6 @@
 // Runs containers as processes of this machine. Reads the records of their runs (run-records.ts), plans the next step
 // (plan-containers.ts) and applies it. Processes survive a restart of the agent, which finds them by their records.
-// start-container.ts starts one; stop-run.ts ends one; probes.ts checks them.
+// start-container.ts starts a run; stop-run.ts ends it; probes.ts checks the containers.
 
 import { join } from 'node:path'
 import type { Stored } from '../../api/kind.ts'
@@ -249,7 +249,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     }
   }
 
-  /** Stops those of these containers that run. Returns whether none runs. */
+  /** Stops the containers that run. Returns whether none runs. */
   function stopContainers(uid: string, states: readonly StoppableContainer[], graceSeconds: number): boolean {
     const running = states.filter(({ latestRun }) => latestRun && latestRun.state.is !== 'ended')
     for (const { name, target, latestRun } of running) {
@@ -441,7 +441,7 @@ interface StoppableContainer {
   readonly latestRun: LatestRun | undefined
   /** Undefined if the pod object is not known. */
   readonly target?: ActionTarget
-  /** The position among the init containers, or -1 for other containers. */
+  /** The position of a sidecar among the init containers, or -1 for other containers. */
   readonly sidecarIndex: number
 }
 

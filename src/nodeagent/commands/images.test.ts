@@ -10,7 +10,7 @@ describe('findImage', () => {
     expect(findImage(image, [])?.args).toEqual([argument])
   })
 
-  it('SYS-26 returns undefined for other images, whose description names the flag to add one', () => {
+  it('SYS-26 returns undefined for other images, and the message about them names the flag that adds one', () => {
     expect(findImage('my/app:1', [])).toBeUndefined()
     expect(findImage('', [])).toBeUndefined()
     expect(findImage('constructor', [])).toBeUndefined()

@@ -88,7 +88,7 @@ describe('planContainers', () => {
     [10_000, 10_000, { start: 20_000 }],
     [160_000, 1_000, { waitMs: 159_000, text: '2m40s' }],
     [300_000, 300_000, { start: 300_000 }],
-  ])('SYS-26 restarts after %i ms, %i ms after the end: %j', (restartDelayMs, sinceEndMs, expected) => {
+  ])('SYS-26 applies a restart delay of %i ms, %i ms after the end: %j', (restartDelayMs, sinceEndMs, expected) => {
     const endedMs = NOW - sinceEndMs
     const state = aState('main', ended(1, { run: 3, restartDelayMs, endedMs, startedMs: endedMs - 1_000 }))
     const { start, wakeInMs, view } = plan(aPod(), [], [state])

@@ -1,10 +1,10 @@
-// Plans which container of a pod to start, end or stop next, and what to report about each. Pure: the state of the containers
-// and the time in, the next step out. host-containers.ts reads the state and applies the plan.
+// Plans which container of a pod to start next, whether to stop the sidecars, and what to report about each container. Pure: the
+// state of the containers and the time in, the next step out. host-containers.ts reads the state and applies the plan.
 //   init containers        one after the other, each until it has succeeded
 //   sidecar containers     started in their turn; the next container waits until they have started, and they keep running
 //   main containers        all, after the init containers; postStart of one delays the next
 //   ephemeral containers   while the main containers run, once
-//   all main containers    have exited and are not restarted: the sidecars are stopped
+//   complete pod           no main container runs or will run again: the sidecars are stopped
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { ContainerView, EndedRun, PodView } from '../pods/pod-status.ts'
@@ -44,7 +44,7 @@ export interface PodStates {
 export interface PodPlan {
   /** The container to start before the next plan is made. */
   readonly start?: PlannedStart
-  /** Sidecars to stop, because the main containers have exited for good. */
+  /** Whether to stop the sidecars, because no main container runs or will run again. */
   readonly stopSidecars: boolean
   readonly view: PodView
   /** Time until a container is due to be restarted, or Infinity. */

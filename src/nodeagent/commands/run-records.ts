@@ -1,5 +1,5 @@
 // The records of one run of a container's command: files in the pod's directory, because the process may outlive the
-// agent. The agent writes `started` and `killed`; the process writes `exit` and `start`; both write `pid`.
+// agent. The agent writes `started` and `killed`; the process writes `exit`; both write `pid` and `start`.
 //   containers/<name>/<run>/started          wall-clock time before the start, and the restart delay after this run
 //   containers/<name>/<run>/pid              PID and start time, to detect a reused PID
 //   containers/<name>/<run>/start            `ok` once the command runs, or the reason why it cannot

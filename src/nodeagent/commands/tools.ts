@@ -1,5 +1,5 @@
 // Finds the programs of the machine with which the agent starts commands. They are called by their absolute paths: with the PATH
-// of a container, a pod could replace them by programs in its volumes.
+// of a container, a pod could replace them with programs in its volumes.
 import { accessSync, constants } from 'node:fs'
 import { join } from 'node:path'
 import { MissingToolError } from '../../host/errors.ts'

@@ -67,7 +67,7 @@ interface VolumeRecord {
   size: string | undefined
   /** The size and the kind of the last failure. */
   failure?: { readonly size: string; readonly kind: 'uncertain' | 'final' | 'inUse'; readonly message: string }
-  /** Whether no expansion was planned since the pod started. */
+  /** Whether no expansion has been planned with a registered driver since the pod started. */
   isPodStarting: boolean
   attempts: number
   notBeforeMs: number

@@ -122,7 +122,7 @@ function checkPodNeedsVolumes({ publication, volume, deps }: MountOperation): vo
 /**
  * Reports the volume as in use, which prevents a detach, and then reads the attachment from the server, because it may have
  * been deleted just before the report. With a server without atomic commits, the volume is removed from the node's
- * volumesAttached before the attachment is deleted, so that list is checked, too.
+ * volumesAttached before the attachment is deleted, so the agent also checks that list.
  */
 async function confirmAttached(
   { metadata }: Readonly<Stored<VolumeAttachment>>,
@@ -188,7 +188,7 @@ function checkExclusiveUse({ metadata }: Readonly<Stored<Pod>>, volume: CsiVolum
   )
 }
 
-/** Returns undefined if the driver requires no attachment; without a CSIDriver, it requires one. Throws until it is attached. */
+/** Throws until the volume is attached. Returns undefined if no attachment is required. A driver without a CSIDriver requires one. */
 function requireAttachment(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefined, deps: MountDeps) {
   if (volume.isInline || csiDriver?.spec.attachRequired === false) return undefined
   const { driver, handle } = volume
@@ -221,7 +221,7 @@ function publicationOf(
   return { uid, volumeName: volume.name, driver, handle, mode, isInline, attachmentId, target } satisfies Publication
 }
 
-/** Writes the record. Throws if the target path exists without a record. */
+/** Writes the record. Throws if the target path is occupied. */
 async function recordPublication({ volume, publication, deps }: MountOperation): Promise<void> {
   const { records, disk, completedSteps } = deps
   const { target } = publication

@@ -38,7 +38,7 @@ export async function withSubPath<T>(
   throw new SubPathError(`subPath ${quote(subPath)} has more than ${LINKS_MAX} links`)
 }
 
-/** A path with more links is rejected, as the kernel does. */
+/** A path with more links is rejected, as by the kernel. */
 const LINKS_MAX = 40
 
 type OpenedParts = { readonly file: FileHandle } | FoundLink

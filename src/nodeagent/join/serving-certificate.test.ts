@@ -12,7 +12,7 @@ import { ensureServingCertificate } from './serving-certificate.ts'
 const REQUESTS = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
 const DAY_MS = 24 * 60 * 60 * 1_000
 
-it("SYS-26 requests an agent's serving certificate once, and again shortly before it expires", async () => {
+it("SYS-26 ensureServingCertificate requests an agent's certificate once, and again shortly before it expires", async () => {
   const server = await createServerFixture()
   const { clock } = server
   const root = await mkdtemp(join(tmpdir(), 'stowage-serving-'))

@@ -24,7 +24,7 @@ export interface ServingCertificateOptions {
 /** A stored certificate is replaced when less than this fraction of its lifetime is left. */
 const LIFETIME_LEFT_MIN = 0.3
 
-/** Returns the stored certificate, or requests a new one and stores it. */
+/** Returns the stored certificate if it is usable. Otherwise requests a new one and stores it. */
 export async function ensureServingCertificate(
   { root, nodeName, ca, client, clock, log }: ServingCertificateOptions,
   signal: AbortSignal,

@@ -57,7 +57,7 @@ export interface PodView {
   readonly podIP?: string
 }
 
-/** Returns a view in which all containers have the same state. */
+/** Returns a view with the state `view` for all main containers and `init` for all init containers. */
 export const viewOfAll = (pod: Readonly<Pod>, view: ContainerView, init: ContainerView = view): PodView => ({
   init: (pod.spec?.initContainers ?? []).map(() => init),
   main: (pod.spec?.containers ?? []).map(() => view),

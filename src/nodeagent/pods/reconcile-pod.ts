@@ -1,6 +1,7 @@
 // Reconciles one pod of this node, identified by its UID.
 //   assigned              mount all volumes, then start the containers
 //   deadline exceeded     stop the containers, unmount the volumes, and set the phase Failed
+//   evicted               the same, after an emptyDir volume has exceeded its size limit
 //   Succeeded or Failed   unmount the volumes, and keep the pod object
 //   being deleted         stop the containers, unmount the volumes, then delete the pod object
 //   deleted               stop the containers, unmount the volumes in the mount records, then remove the directories

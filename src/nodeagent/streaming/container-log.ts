@@ -1,4 +1,4 @@
-// Finds the requested log. The messages for a container without a log match the kubelet's.
+// Opens the requested log of a container, and follows it if requested. The messages for a container without a log match the kubelet's.
 import type { Stored } from '../../api/kind.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Clock } from '../../base/clock.ts'

@@ -27,9 +27,9 @@ const OUTPUT_PAUSE_MS = 250
 const FIRST_SIZE_MS_MAX = 500
 /** Time for the client to receive the rest of the output and the result. */
 const FINISH_MS_MAX = 60_000
-/** The same when the agent stops. */
+/** The same when the agent stops or the session is idle. */
 const STOP_FINISH_MS_MAX = 3_000
-/** Time between SIGHUP and SIGKILL for a command whose client has disconnected. */
+/** Time between SIGHUP and SIGKILL for a command that has not exited when its session ends. */
 const KILL_MS = 2_000
 
 /** Resolves when the session has ended and the command has exited. */

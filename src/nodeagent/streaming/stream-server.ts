@@ -1,5 +1,5 @@
 // The node agent's HTTPS listener, through which API servers reach the node's containers: logs, exec and attach. It serves
-// the kubelet's paths (read-request.ts). Only the API server can connect: the listener requires its client certificate,
+// the kubelet's paths (read-request.ts). Only the API server can use it: the listener requires its client certificate,
 // issued by the cluster's CA. The API server has already authorized the user.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'

@@ -14,7 +14,7 @@ import { createLineSplitter, type LineSplitter, type OutputStream } from './log-
 import { type LogLimits, openLogWriter } from './log-writer.ts'
 
 export interface LogCapture {
-  /** Resolves when all output so far is in the log and the pipes have no more writers. */
+  /** Resolves when the pipes have no more writers and all output is in the log, or after close(). */
   readonly ended: Promise<void>
   readonly isEnded: boolean
   /**

@@ -86,7 +86,7 @@ describe('log files', () => {
 describe('readLog', () => {
   const lines = ['one\n', 'two\n', 'three\n', 'four']
 
-  it('SYS-26 returns the last lines, a part by time, and a number of bytes', async () => {
+  it('SYS-26 returns the last lines, the lines since a time, or a limited number of bytes', async () => {
     await write(lines)
     expect(await read()).toBe('one\ntwo\nthree\nfour')
     expect(await read({ tailLines: 2 })).toBe('three\nfour')

@@ -1,6 +1,6 @@
 // The server side of a SPDY/3.1 connection on an upgraded socket. The client opens streams; each is a Duplex. Reading from the
 // socket stops while a stream is not read, and a write completes when the socket has accepted it, so neither end buffers more
-// than a bounded number of bytes. Flow-control windows are not used, as Kubernetes clients do not enforce them.
+// than a bounded number of bytes. Flow-control windows are not used, because Kubernetes clients do not enforce them.
 import { Duplex } from 'node:stream'
 import {
   decodeControlFrame,

@@ -1,5 +1,5 @@
 // Compresses and decompresses the header blocks of one SPDY connection. Each direction is one zlib stream with the preset dictionary,
-// flushed after every block: 32 bits number of headers, then for each 32 bits length and bytes of its name and its value.
+// flushed after every block: the number of headers in 32 bits, then the length in 32 bits and the bytes of each name and value.
 import { constants, createDeflate, createInflate } from 'node:zlib'
 import { SPDY_DICTIONARY } from './dictionary.ts'
 import { SpdyError } from './frames.ts'
