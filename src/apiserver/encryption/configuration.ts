@@ -71,7 +71,7 @@ export async function parseEncryptionConfiguration(text: string): Promise<Encryp
   })
 }
 
-/** Returns the prefix of the keys of a resource: `secrets` is in core/secrets/, `*.apps` in apps/. */
+/** Returns the prefix of the store keys of a resource: `secrets` is in core/secrets/, `*.apps` in apps/. */
 function prefixOf(name: string, path: string): string {
   if (name === '*.*') return ''
   if (!/^(\*|[a-z0-9-]+)(\.[a-z0-9.-]*)?$/.test(name) || name === '*') {

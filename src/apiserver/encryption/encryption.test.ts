@@ -110,7 +110,8 @@ describe('an encrypted value', () => {
     expect(encryption.encode(`${SECRETS}x`, bytesOf('{"a":1}'))).not.toEqual(storedBytes)
     expect(textOf(encryption.decode(`${SECRETS}x`, storedBytes))).toBe('{"a":1}')
     expect(() => encryption.decode(`${SECRETS}y`, storedBytes)).toThrow(
-      `the stored value of ${SECRETS}y cannot be decrypted: key "a" of provider aesgcm of the encryption configuration cannot decrypt it, or the value was changed`,
+      `the stored value of ${SECRETS}y cannot be decrypted: key "a" of provider aesgcm cannot decrypt it: ` +
+        'its secret differs from the one that encrypted the value, or the stored value was modified',
     )
   })
 

@@ -5,7 +5,7 @@ import { ENCRYPTED_PREFIX, type EncryptionKey, type EncryptionRules } from './co
 
 export interface Encryption extends ValueTransformer {
   setRules(rules: EncryptionRules): void
-  /** The prefixes of the keys to which a rule applies. */
+  /** The prefixes of the store keys to which a rule applies. */
   prefixes(): readonly string[]
 }
 
@@ -54,7 +54,7 @@ export function createEncryption(initialRules: EncryptionRules = []): Encryption
       throw new UndecryptableError(
         storeKey,
         hasKey
-          ? `${name} of the encryption configuration cannot decrypt it, or the value was changed`
+          ? `${name} cannot decrypt it: its secret differs from the one that encrypted the value, or the stored value was modified`
           : `the encryption configuration does not have ${name}`,
       )
     },

@@ -7,7 +7,7 @@ const PAGE_ENTRIES = 500
 const SECRETS_PREFIX = 'core/secrets/'
 
 /**
- * Writes stale values again and returns their number. Skips events, which expire, and leases, which are renewed.
+ * Writes stale values again and returns their number. Skips events and the journal, which expire, and leases, which are renewed.
  * Values that cannot be decrypted are left unchanged and passed to `onError`.
  */
 export async function rewriteStaleValues(
