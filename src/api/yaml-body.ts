@@ -1,5 +1,6 @@
-// Parses request bodies in YAML: one document, only values that JSON can represent, with bounds on size and depth. A body that
-// is a JSON object is parsed by parse-json.ts, which is faster; kubectl sends JSON with any content type.
+// Parses YAML, such as request bodies and configuration files: one document, only values that JSON can represent, with bounds on
+// size, depth and aliases. A body that is a JSON object is parsed by parse-json.ts, which is faster; kubectl sends JSON with any
+// content type.
 import { isUtf8 } from 'node:buffer'
 import type { CST, Document, LineCounter, Node, ParsedNode, Scalar } from 'yaml'
 import { VALUES_MAX } from './decode.ts'

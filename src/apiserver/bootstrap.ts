@@ -1,5 +1,6 @@
 // Creates the built-in namespaces and priority classes and, in a new store, the initial objects, before the first client
-// connects. A built-in class that was deleted, or replaced by one with another policy, is restored.
+// connects. A built-in class that was deleted, or replaced by one with another value or policy,
+// is restored.
 // Safe to run at every start and on several servers at once.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { namespaceKind } from '../api/kinds/namespace/namespace.ts'
@@ -37,7 +38,7 @@ export async function createBuiltIns(deps: ObjectDeps, initialObjects: readonly 
 
 const LAST_NAMESPACE = 'default'
 
-/** Value and policy of a class are immutable, so a class that differs is deleted first. */
+/** The value and policy of a class are immutable, so a class that differs is deleted first. */
 async function restorePriorityClass(deps: ObjectDeps, builtIn: PriorityClass): Promise<void> {
   const { name = '' } = builtIn.metadata
   const entry = await deps.store.get(objectKey(priorityClassKind, '', name))
@@ -57,7 +58,7 @@ async function restorePriorityClass(deps: ObjectDeps, builtIn: PriorityClass): P
     try {
       await executeWrite(deps, { do: 'delete', target, options, warnings: NO_WARNINGS })
     } catch (error) {
-      if (!isNotFound(error) && !isConflict(error)) throw error // another server restores the class at the same time
+      if (!isNotFound(error) && !isConflict(error)) throw error // in these cases another server restores the class
     }
   }
   await createIfAbsent(deps, priorityClassKind, builtIn)

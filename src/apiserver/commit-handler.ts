@@ -31,7 +31,7 @@ const GROUP = 'stowage.dev'
 const VERSION = 'v1'
 const PLURAL = 'commits'
 
-/** The route of a commit. The user needs the right to create commits, and the right to each of its writes. */
+/** The route of a commit. The user needs permission to create commits and permission for each of the writes. */
 export const COMMIT_ROUTE: ResourceRequest = {
   is: 'resource',
   verb: 'create',

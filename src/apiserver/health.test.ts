@@ -12,7 +12,7 @@ describe('health', () => {
     expect(await check(createHealth(), path)).toBe('200 ok')
   })
 
-  it('SYS-11 is live before it is ready, and names the failing checks', async () => {
+  it('SYS-11 reports the server as live before it is ready, and names the failing checks', async () => {
     const health = createHealth()
     const store = health.addReadiness('store')
     expect(await check(health, '/livez')).toBe('200 ok')

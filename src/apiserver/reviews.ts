@@ -1,5 +1,6 @@
 // Handles the review kinds of authentication.k8s.io and authorization.k8s.io, reports of operations and requests for
-// timelines. The response is the body with its status; nothing is written to the durable store.
+// timelines. The response is the body with its status. A review writes nothing to the durable store; the journal writes reported
+// activities later.
 import { FieldErrors } from '../api/field-errors.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import { TIMELINE_KINDS, type TimelineRequest } from '../api/kinds/timeline/timeline-schema.ts'

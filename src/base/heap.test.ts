@@ -17,7 +17,7 @@ it.each([HEAP_GROWTH_FLAG, COMPACTION_FLAG, ...CODE_REMOVAL_FLAGS])(
 )
 
 describe('collectGarbageWhenIdle', () => {
-  it('SYS-20 collects after each busy period, and never while the process is busy', async () => {
+  it('SYS-20 collects after each busy period, but never while the process is busy', async () => {
     const clock = manualClock()
     const shares = [0.01, 0.5, 0.08, 0.02, 0.01, 0.9, 0.04]
     const collections: number[] = []

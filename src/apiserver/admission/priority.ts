@@ -77,7 +77,7 @@ function resolveClass(
 
 const NO_CLASS: ResolvedClass = { name: undefined, value: 0, preemptionPolicy: 'PreemptLowerPriority' }
 
-/** Restores values that the update omits. Validation rejects other changes of them. */
+/** Restores values that the update omits. Validation rejects other changes to them. */
 function restorePriority(spec: AnyObject, oldSpec: AnyObject): void {
   if (spec.priority === undefined && oldSpec.priority !== undefined) spec.priority = oldSpec.priority
   if (spec.preemptionPolicy === undefined && oldSpec.preemptionPolicy !== undefined)

@@ -492,7 +492,7 @@ describe('a quota scoped to an attributes class', () => {
     ])
   })
 
-  it('VAC-10 is charged for a status update even if exceeded, and rejects a spec update', async () => {
+  it('VAC-10 is charged for a status update even if exceeded, but rejects a spec update', async () => {
     await createClaim('other', { volumeAttributesClassName: 'silver', ...storageRequest('10Gi') })
     await createBoundClaim('a')
     expect((await patchSpec('a', { volumeAttributesClassName: 'silver' })).status).toBe(403)

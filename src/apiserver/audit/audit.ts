@@ -62,7 +62,7 @@ const TRUNCATED = 'audit.k8s.io/truncated'
 const WRITES = 'audit.stowage.dev/writes'
 /** Further writes of a commit are counted, but not listed. */
 const LISTED_WRITES_MAX = 100
-/** A client can choose its request's ID to find it in the log; other values are replaced. */
+/** A client can choose the ID of its request, to find the request in the log. Values that do not match are replaced. */
 const CLIENT_AUDIT_ID = /^[\x21-\x7e]{1,128}$/
 
 interface RecordDeps extends AuditOptions {

@@ -1,4 +1,4 @@
-// Checks the subject of new CertificateSigningRequests, and the rights of users who approve or sign them, as the admission
+// Checks the subject of new CertificateSigningRequests, and the permissions of users who approve or sign them, as the admission
 // plugins CertificateSubjectRestriction, NodeRestriction, CertificateApproval and CertificateSigning of Kubernetes do. A
 // bootstrap token that is bound to a node can request a certificate for this node only.
 import { type CertificationRequest, parseCertificationRequest } from '../../api/certification-request.ts'

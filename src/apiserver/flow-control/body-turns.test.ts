@@ -1,10 +1,11 @@
-// Tests the order and the turns of computations on large bodies, and that the API server parses large bodies in such turns.
+// Tests that computations on large bodies run one per turn of the event loop and alternate between users,
+// and that the API server processes large bodies this way.
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
 import { createServerFixture } from '../server.fixture.ts'
 import { createBodyTurns } from './body-turns.ts'
 
-/** Returns body turns on a clock whose turn of the event loop ends when the test calls `endTurn`. */
+/** Returns BodyTurns with a clock whose `nextTurn` resolves only when the test calls `endTurn`. */
 function turnsFixture() {
   const turnEnds: (() => void)[] = []
   const clock = { ...manualClock(), nextTurn: () => new Promise<void>((resolve) => void turnEnds.push(resolve)) }
@@ -17,8 +18,8 @@ function turnsFixture() {
   }
 }
 
-describe('body turns', () => {
-  it('SYS-19 run one computation per turn of the event loop', async () => {
+describe('BodyTurns', () => {
+  it('SYS-19 runs one computation per turn of the event loop', async () => {
     const { turns, endTurn } = turnsFixture()
     const completedIndexes: number[] = []
     const results = [0, 1, 2].map((index) => turns.run('ann', () => completedIndexes.push(index)))
@@ -30,7 +31,7 @@ describe('body turns', () => {
     await Promise.all(results)
   })
 
-  it('SYS-19 start the next computation after the previous one has ended, even if it pauses', async () => {
+  it('SYS-19 starts a computation only after the previous one has ended, even if the previous one pauses', async () => {
     const { turns, endTurn } = turnsFixture()
     const steps: string[] = []
     const compute = async (name: string) => {
@@ -44,7 +45,7 @@ describe('body turns', () => {
     await Promise.all(results)
   })
 
-  it('SYS-19 let the users take turns', async () => {
+  it('SYS-19 alternates between users', async () => {
     const { turns, endTurn } = turnsFixture()
     const order: string[] = []
     for (const user of ['ann', 'ann', 'ann', 'bob', 'bob', 'cleo']) void turns.run(user, () => order.push(user))
@@ -53,7 +54,7 @@ describe('body turns', () => {
     expect(turns.waitingCount).toBe(0)
   })
 
-  it('SYS-19 return the result or the error of a computation, and continue after an error', async () => {
+  it('SYS-19 returns the result or the error of a computation, and continues after an error', async () => {
     const { turns, endTurn } = turnsFixture()
     const failure = expect(turns.run('ann', () => Promise.reject(new Error('broken')))).rejects.toThrow('broken')
     const result = turns.run('ann', () => 42)

@@ -1,10 +1,10 @@
 // Runs long computations on bodies one at a time, each in a new turn of the event loop, so that many large bodies together
-// delay other requests no more than one does. Users take turns.
+// delay other requests no more than one does. Users alternate.
 import type { Clock } from '../../base/clock.ts'
 import { Fifo } from '../../base/fifo.ts'
 
 export interface BodyTurns {
-  /** Calls `compute` when the turn of the user has come, and returns its result. */
+  /** Calls `compute` when the user is next, and returns its result. */
   run<T>(user: string, compute: () => T | Promise<T>): Promise<T>
   /** Ends the turn of the event loop. */
   pause(): Promise<void>

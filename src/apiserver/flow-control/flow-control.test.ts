@@ -55,7 +55,7 @@ describe('flow control', () => {
     expect(rejections).toEqual([])
   })
 
-  it('SYS-19 does not limit the group system:masters and requests for non-resource paths', () => {
+  it('SYS-19 does not limit the group system:masters or requests for non-resource paths', () => {
     const { send, startedUsers, rejections } = setUp({ system: 0, workload: 0, default: 0 })
     for (let i = 0; i < 1_000; i++) send('admin', ['system:masters'])
     send('probe', [], { resource: '' })

@@ -61,7 +61,7 @@ interface Level {
   /** Sum of the widths of running requests. */
   running: number
   waiting: number
-  /** When a request was last rejected. */
+  /** The time at which a request was last rejected. */
   rejectedAtMs: number
   /** Sum of the widths of running requests by user. */
   readonly runningByUser: Map<string, number>

@@ -1,5 +1,5 @@
 // The HTTPS listener (HTTP/1.1), with watches as long-lived responses or WebSockets. To stop, it accepts no new connections,
-// ends the watches, waits up to ten seconds for the requests in flight and closes the remaining connections.
+// ends the watches and tunnels, waits up to ten seconds for the requests in flight and closes the remaining connections.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'

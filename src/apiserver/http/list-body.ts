@@ -102,7 +102,7 @@ const jsonEncoder = (head: object, field: 'items' | 'rows', itemOf: (entry: Entr
   tail: Buffer.from(']}'),
 })
 
-/** Keys are sorted, so that the items are between the apiVersion and the kind. */
+/** Keys are sorted, so the items are between the apiVersion and the kind. */
 async function yamlEncoder(
   { kind, apiVersion, metadata }: { kind: string; apiVersion: string; metadata: TableMeta },
   decode: (entry: Entry) => KubeObject,
@@ -194,5 +194,5 @@ const storedBytesOf = (entries: readonly Entry[]): number => {
   return bytes
 }
 
-/** The number of the items in the message of every list. */
+/** The field number of `items` in the message of every list. */
 const ITEMS_FIELD = 2

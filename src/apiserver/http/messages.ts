@@ -28,7 +28,7 @@ export interface ApiRequest {
 export interface ApiResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | readonly string[]>>
-  /** Absent for long bodies and streams. */
+  /** Absent for long bodies, streams and tunnels. */
   readonly body?: Uint8Array
   readonly longBody?: LongBody
   /** Writes to the open connection until it ends. Ends the turn of the request after the initial events. */

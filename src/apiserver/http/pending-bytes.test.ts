@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { createPendingBytes } from './pending-bytes.ts'
 
-describe('pending bytes', () => {
+describe('the limit of pending bytes', () => {
   const closedNames: string[] = []
   const response = (name: string) => ({ destroy: () => closedNames.push(name) })
 
-  it('SYS-19 close the response that has waited the longest when the limit is exceeded', () => {
+  it('SYS-19 closes the response that has waited the longest when it is exceeded', () => {
     const [a, b, c] = ['a', 'b', 'c'].map(response) as [
       ReturnType<typeof response>,
       ReturnType<typeof response>,
@@ -23,7 +23,7 @@ describe('pending bytes', () => {
     expect(pendingBytes.total).toBe(20)
   })
 
-  it('SYS-19 close responses of the user with the most bytes, even though another user waits longer', () => {
+  it('SYS-19 closes responses of the user with the most bytes, even though another user waits longer', () => {
     closedNames.length = 0
     const pendingBytes = createPendingBytes(100, () => {})
     pendingBytes.update(response('slow'), 30, 'ann')
@@ -31,7 +31,7 @@ describe('pending bytes', () => {
     expect(closedNames).toEqual(['flood-1'])
   })
 
-  it('SYS-19 do not close a single response that exceeds the limit alone', () => {
+  it('SYS-19 does not close the only response, even if it alone exceeds the limit', () => {
     closedNames.length = 0
     const pendingBytes = createPendingBytes(100, () => {})
     pendingBytes.update(response('large'), 1_000, 'ann')

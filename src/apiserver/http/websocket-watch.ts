@@ -99,7 +99,7 @@ function withProtocolToken(request: ApiRequest, incoming: IncomingMessage): ApiR
 
 /** Writes a plain HTTP response to the socket instead of upgrading it. */
 function sendRejection(socket: Duplex, { status, headers, body = new Uint8Array() }: ApiResponse): void {
-  const code = status < 400 ? 400 : status // only a watch can be upgraded
+  const code = status < 400 ? 400 : status // the request succeeded, but its response cannot be upgraded
   const lines = [
     `HTTP/1.1 ${code} Refused`,
     ...Object.entries(headers).map(([name, value]) => `${name}: ${[value].flat().join(', ')}`),

@@ -173,7 +173,7 @@ describe('the in-process client', () => {
       await expect(client.delete(configMapKind, ref)).rejects.toMatchObject({ code: 403 })
     })
 
-    it('SYS-9 needs the right to create for an apply that creates the object', async () => {
+    it('SYS-9 needs permission to create for an apply that creates the object', async () => {
       const { client, grant } = await openForAnn()
       await grant(allow(['patch']))
       const apply = (name: string) => {
@@ -203,7 +203,7 @@ describe('the in-process client', () => {
       await expect(client.commit(writes)).rejects.toMatchObject({
         message: expect.stringContaining('cannot create resource "commits"'),
       })
-      await client.commit([writes[0]]) // a single write needs no right to commit
+      await client.commit([writes[0]]) // a single write needs no permission to commit
       const admin = inProcessClient(api.server.objects, SYSTEM_USER)
       await admin.create(clusterRoleKind, {
         metadata: { name: 'commits' },

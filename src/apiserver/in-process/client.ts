@@ -1,6 +1,6 @@
 // The client for components in the API server process. It calls the verbs without HTTP: reads return the server's frozen
 // objects, and a commit is one transaction of the store. Requests are sent as `user`. With an authorizer they need the same
-// rights as over HTTP; without an authorizer, as in the client of the server itself, all requests are allowed.
+// permissions as over HTTP; without an authorizer, as in the client of the server itself, all requests are allowed.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { operationReportKind } from '../../api/kinds/operation/operation-report.ts'
 import type { OperationReport } from '../../api/kinds/operation/operation-schema.ts'

@@ -261,7 +261,7 @@ describe('the node authorizer', () => {
 })
 
 describe('NodeRestriction', () => {
-  it('SYS-19 lets a node write its own Node, Lease and CSINode, and not those of another', async () => {
+  it('SYS-19 lets a node write its own Node, Lease and CSINode, but not those of another', async () => {
     const { send, create } = await openServer()
     const csiNode = (name: string) => ({ metadata: { name }, spec: { drivers: [] } })
     const objects: [string, (name: string) => object][] = [

@@ -1,6 +1,6 @@
 // Limits the ServiceAccount tokens that a node may request, as NodeRestriction of Kubernetes does: the token must be bound to
 // a pod on the node, and its audience must be named by a projected volume of the pod, by the CSIDriver of one of its volumes,
-// or by a role of the node.
+// or by a role of the node. A fenced node receives no token.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'

@@ -10,7 +10,7 @@ import { objectKey } from '../keys.ts'
 import type { ObjectDeps } from './object-deps.ts'
 import type { WriteTarget } from './write-verb.ts'
 
-/** Throws 409 with the cause LeaseLost if a lease has another holder or is in a later term. */
+/** Throws 409 with the cause LeaseLost if a lease does not exist, has another holder or is in another term. */
 export function checkFences({ objects }: Pick<ObjectDeps, 'objects'>, { fences }: WriteTarget, view: TransactionView) {
   for (const { namespace, name, holder, transitions } of fences ?? NO_FENCES) {
     const entry = view.get(objectKey(leaseKind, namespace, name))

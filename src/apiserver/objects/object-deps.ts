@@ -24,7 +24,7 @@ export interface ObjectDeps {
   readonly objects: StoredObjects
   readonly resources: Resources
   readonly admission: AdmissionChain
-  /** Authorizes rights that a request needs beyond its verb and resource, such as the audience of a token. */
+  /** Checks permissions that a request needs beyond its verb and resource, such as for the audience of a token. */
   readonly authorizer: Authorizer
   /** Whether objects record which client set which field. An apply always records its fields. */
   readonly trackManagedFields: boolean

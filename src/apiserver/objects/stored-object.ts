@@ -1,4 +1,4 @@
-// The stored form of objects: JSON with metadata first and without apiVersion, kind and resourceVersion. A JSON response of
+// The stored form of objects: JSON with metadata first and without apiVersion, kind or resourceVersion. A JSON response of
 // the stored kind, in any of its versions, has these bytes with a longer head.
 //   stored    {"metadata":{"name":"a",…},"spec":…}
 //   response  {"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"resourceVersion":"7","name":"a",…},"spec":…}
@@ -144,7 +144,7 @@ export function objectBytes(resource: Resource, value: Uint8Array, revision: num
   return bytes
 }
 
-/** Returns the bytes of items of a list, with commas between them. The items have no kind and apiVersion. */
+/** Returns the bytes of items of a list, with commas between them. The items have no kind or apiVersion. */
 export function itemBytes(entries: readonly Entry[]): Buffer {
   let bytesMax = 0
   for (const { value } of entries) bytesMax += value.length + VERSION_BYTES_MAX

@@ -39,7 +39,7 @@ export async function updateLimits(
 
 const NEW_OBJECT_LIMITS: UpdateLimits = { valuesMax: VALUES_MAX, keysMax: VALUES_MAX }
 
-/** The fields that a body can have and the stored object lacks: kind, apiVersion, and managedFields if it has no managers. */
+/** The fields that a body can have but the stored object lacks: kind, apiVersion, and managedFields if it has no managers. */
 const BODY_ONLY_VALUES = 3
 
 /** Returns the number of fields and list items of an object, without those of managedFields, which the server adds. */

@@ -38,7 +38,7 @@ export interface WriteTarget {
   readonly fieldManager?: string
   /** Leases that the sender must hold when the write is committed. */
   readonly fences?: readonly LeaseFence[] | undefined
-  /** Throws 403 unless the user may also create the object, if an update or apply finds none. Absent for trusted writes. */
+  /** Called if an update or apply finds no object. Throws 403 unless the user may create it. Absent for trusted writes. */
   authorizeCreate?(): void
 }
 

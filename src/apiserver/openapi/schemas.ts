@@ -207,12 +207,12 @@ const descriptionOf = (doc: string): Schema => (doc ? { description: doc } : {})
 
 function defaultOf(
   dialect: Dialect,
-  { type, default: declaredDefault, required: requiredFields, keepsEmpty }: Field,
+  { type, default: declaredDefault, required: isRequired, keepsEmpty }: Field,
 ): Schema {
   if (!dialect.publishesDefaults) return {}
   if (declaredDefault !== undefined) return { default: declaredDefault }
-  if (type.is === 'object' && (requiredFields || !keepsEmpty)) return { default: {} }
-  if (!requiredFields || (type.is === 'string' && type.values)) return {}
+  if (type.is === 'object' && (isRequired || !keepsEmpty)) return { default: {} }
+  if (!isRequired || (type.is === 'string' && type.values)) return {}
   const zero = ZERO_VALUES[type.is]
   return zero === undefined ? {} : { default: zero }
 }

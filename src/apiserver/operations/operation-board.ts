@@ -1,6 +1,6 @@
-// Stores the operations that processes report in memory, and serves lists and watches of them. The operations of a
-// process that reports over the API are removed when it has not reported for too long. Operations of other servers are added,
-// unless a process also reports them here.
+// Keeps in memory the operations that processes report, in a store that serves lists and watches, and passes on the volume
+// usage and the activities of the reports. The operations of a process that reports over the API are removed when it has not
+// reported for too long. Operations of other servers are added, unless a process also reports them here.
 import { FieldErrors } from '../../api/field-errors.ts'
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import { operationKind, SERVER_LABEL } from '../../api/kinds/operation/operation.ts'
@@ -29,9 +29,9 @@ const REPORTERS_MAX = 10_000
 /** The operations of a process that does not report for this time are removed. Processes report every 30 s. */
 export const SILENCE_MS_MAX = 90_000
 const HISTORY_MS = 60_000
-/** A watch that resumes after more changes lists again. */
+/** A client that resumes a watch after more changes than this must list again. */
 const HISTORY_ENTRIES_MAX = 4_000
-/** 100 claims per second change 16 MB of operations in a minute. */
+/** Without this bound, the history at 100 claims per second would have 16 MB. */
 const HISTORY_BYTES_MAX = 2 * 1024 * 1024
 const HISTORY = { keepMs: HISTORY_MS, entriesMax: HISTORY_ENTRIES_MAX, bytesMax: HISTORY_BYTES_MAX }
 

@@ -1,5 +1,5 @@
 // Plans a request for a pod's logs or for a command in a pod: checks the parameters, chooses the container, and returns the
-// path for the node agent. Pure. Messages and status codes match those of Kubernetes.
+// path for the node agent. Pure. The status codes and most messages are those of Kubernetes.
 import { FieldErrors } from '../../api/field-errors.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { badRequest, invalid } from '../../api/status-error.ts'

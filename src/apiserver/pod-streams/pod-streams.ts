@@ -48,7 +48,7 @@ export function createPodStreams(deps: ObjectDeps, connections: NodeConnections 
   const streamsByUser = new Map<string, number>()
   let streams = 0
 
-  /** Counts a stream. Returns a function that ends it, which may be called more than once. Throws 429. */
+  /** Counts an open stream. Returns a function that stops counting it and may be called more than once. Throws 429. */
   function reserve({ name }: UserInfo): () => void {
     const userStreams = streamsByUser.get(name) ?? 0
     if (userStreams >= USER_STREAMS_MAX) {
@@ -146,7 +146,7 @@ interface UpgradedAgent {
   readonly head: Buffer
 }
 
-/** Time in which the client must take over the response. It does not if it has disconnected or its request has timed out. */
+/** Time in which the listener must take over the response. It does not if the client has disconnected or the request has timed out. */
 const TAKEOVER_MS_MAX = 10_000
 
 function tunnelResponse(
@@ -174,7 +174,7 @@ function tunnelResponse(
   }
 }
 
-/** Copies bytes in both directions. The end of either connection ends the other after its pending bytes. */
+/** Copies bytes in both directions. When the agent closes its connection, the client still receives the pending bytes. */
 function join(client: Duplex, head: Uint8Array, { socket: agent, head: agentHead }: UpgradedAgent): void {
   if (agentHead.length > 0) client.write(agentHead)
   if (head.length > 0) agent.write(head)

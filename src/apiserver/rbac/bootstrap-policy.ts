@@ -1,6 +1,6 @@
 // The roles and bindings that the server creates. Names and rules are those of Kubernetes, without the rules that a storage
-// control plane does not need. Stowage adds the role `stowage:viewer`, the roles of the components in the server process
-// (component-roles.ts) and the bindings of joining nodes (certificate-policy.ts).
+// control plane does not need. Stowage adds rules for its own resources, the role `stowage:viewer`, the roles of the
+// components in the server process (component-roles.ts) and the bindings of joining nodes (certificate-policy.ts).
 import { STOWAGE_GROUP } from '../../api/kinds/operation/operation.ts'
 import type { PolicyRule, Subject } from '../../api/kinds/rbac/rbac-schema.ts'
 import { RBAC_GROUP } from '../../api/kinds/rbac/rbac-schema.ts'
@@ -291,7 +291,7 @@ export const bootstrapRoles = (resources: readonly Resource[]): readonly Bootstr
     name: 'system:basic-user',
     rules: [
       allow(['create'], AUTHORIZATION, 'selfsubjectaccessreviews', 'selfsubjectrulesreviews'),
-      allow(['create'], STOWAGE_GROUP, 'timelinereviews'), // the review also requires the right to get the object
+      allow(['create'], STOWAGE_GROUP, 'timelinereviews'), // the review also requires permission to get the object
       allow(['create'], AUTHENTICATION, 'selfsubjectreviews'),
     ],
   },

@@ -10,7 +10,7 @@ import { type Component, type ComponentRule, rulesOf } from './component-rules.t
 import { ruleAllows } from './rule-match.ts'
 import { ruleUsage } from './rule-usage.fixture.ts'
 
-/** A right that a rule grants: one verb on one resource in one scope. */
+/** A permission that a rule grants: one verb on one resource in one scope. */
 interface Grant {
   /** `COMPONENT: VERB RESOURCE`, followed by the name and the namespace if the rule is limited to one. */
   readonly id: string
@@ -20,7 +20,7 @@ interface Grant {
 const OWN_NAMESPACE = 'kube-system'
 
 /**
- * Splits the rules of a component into single rights, because a test that lists pods does not prove that the component
+ * Splits the rules of a component into single permissions, because a test that lists pods does not prove that the component
  * needs to watch them.
  */
 export const grantsOf = (component: Component): readonly Grant[] =>

@@ -1,5 +1,5 @@
 // Rejects writes of roles and bindings with which users would grant rules that they do not hold, unless they have the verb
-// `escalate` on the role, or `bind` on the role of the binding.
+// `escalate` on the role, or `bind` on the role of the binding. Also rejects roles that are too large to check.
 
 import { FieldErrors } from '../../api/field-errors.ts'
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'

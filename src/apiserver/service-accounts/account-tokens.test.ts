@@ -160,7 +160,7 @@ describe('a ServiceAccount token', () => {
     ['Secret', `${SHOP}/secrets`, 'bound', { boundObjectRef: { kind: 'Secret', apiVersion: 'v1', name: 'bound' } }],
     ['Node', '/api/v1/nodes', 'bound', { boundObjectRef: { kind: 'Node', apiVersion: 'v1', name: 'bound' } }],
   ])(
-    'SYS-23 ends its open watches as soon as its %s is deleted, and no others',
+    'SYS-23 ends its open watches as soon as its %s is deleted, but no others',
     async (kind, collection, name, spec) => {
       await server.post(ACCOUNTS, { metadata: { name: 'other' } })
       if (kind === 'Pod') await createPod('bound')

@@ -47,7 +47,10 @@ export const serviceAccountAdmission = ({ random, rootCa }: ServiceAccountAdmiss
     }
   },
 
-  /** Creates the account `default` and the ConfigMap of the CA with the first pod, if the controllers have not done so yet. */
+  /**
+   * Rejects a pod whose account does not exist, but creates the account `default` and the ConfigMap of the CA with the first pod if
+   * the controllers have not done so yet.
+   */
   validate(request) {
     if (!isPodCreate(request) || isMirror(request.object)) return undefined
     const { resource, namespace, name, nowMs, find } = request

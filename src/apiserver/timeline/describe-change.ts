@@ -58,7 +58,7 @@ interface ComparedField {
   /** The name in the texts. */
   readonly name: string
   readonly read: ReadField
-  /** Whether the values differ between most objects. They are then no part of templates. */
+  /** Whether the values differ between most objects, so that they belong to the record, not to the template. */
   readonly isOwn: boolean
 }
 
@@ -206,13 +206,13 @@ export function describeChange(
 
 /** What the current call has found. It is kept between calls, so that a change with a known template allocates nothing for it. */
 const found = {
-  /** Those of the object, and then three for each change: a noun, and its values before and after. */
+  /** The kind, verb, user, manager and step, then three parts for each change: a noun, and its values before and after. */
   parts: [] as (string | undefined)[],
-  /** The values of OWN fields as JSON strings, separated by commas. */
+  /** The values of own fields as JSON strings, separated by commas. */
   values: '',
 }
 const CHANGES_START = 5
-/** In place of the value before: the text of the change is `NOUN BEFORE AFTER`. */
+/** In place of the value before: the text of the change is `NOUN NAME added`, `NOUN NAME changed` or `NOUN NAME removed`. */
 const ADDED = '\u0000added'
 const CHANGED = '\u0000changed'
 const REMOVED = '\u0000removed'

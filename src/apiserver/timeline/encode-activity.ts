@@ -9,7 +9,7 @@ import type { Template, TemplateParts, Templates } from './templates.ts'
 interface EncodedActivity {
   /** Undefined if `head` is the whole record. */
   readonly template: Template | undefined
-  /** The line without its number of the template, which is between these two parts. */
+  /** The line without the number of the template, which is between these two parts. */
   readonly head: string
   readonly tail: string
 }

@@ -15,7 +15,7 @@ export interface FollowedClaim {
 export interface ReachedStep {
   readonly claim: FollowedClaim
   readonly step: StepName
-  /** When the previous step was reached. */
+  /** The time at which the previous step was reached. */
   readonly sinceMs: number
   readonly atMs: number
 }

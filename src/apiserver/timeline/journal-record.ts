@@ -1,4 +1,4 @@
-// The records of the journal. encode-records.ts and decode-records.ts define their stored form.
+// The records of the journal. encode-activity.ts, describe-change.ts and decode-records.ts define their stored form.
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import type { StepName } from '../../api/kinds/timeline/timeline-schema.ts'
 
@@ -48,7 +48,7 @@ export const isActivity = (record: JournalRecord): record is ActivityRecord => '
 export const timeOf = (record: JournalRecord): number =>
   isActivity(record) ? Date.parse(record.activity.start) : record.atMs
 
-/** Returns the key that the records of one volume share. The limit of records per volume counts by this key. */
+/** Returns the uid or name of the object, or the volume of a driver call. The limit of records per volume counts by this key. */
 export function ownerOf(record: JournalRecord): string {
   if (isChange(record)) return record.uid
   if (!isActivity(record)) return record.dropped

@@ -78,7 +78,7 @@ describe('the journal', () => {
     expect(await records()).toHaveLength(1)
   })
 
-  it('PLUS-6 records changes to fields that it does not describe, and no update of a pod without a new node or phase', async () => {
+  it('PLUS-6 records changes to fields that it does not describe, but no update of a pod without a new node or phase', async () => {
     server = await createServerFixture({ journal: 'own', answers: 'stowage' })
     await server.post(VOLUMES, {
       metadata: { name: 'disk' },
@@ -156,7 +156,7 @@ describe('the journal', () => {
     expect(updated?.changes).toEqual([`conditions Resizing=True (${message})`])
   })
 
-  it('PLUS-6 keeps the committed chunk of a group commit in memory until it is merged, and none of a rejected one', async () => {
+  it('PLUS-6 keeps the committed chunk of a group commit in memory until it is merged, but none of a rejected one', async () => {
     const medium = memoryMedium()
     let isFull = false
     const limited: Medium = {

@@ -1,6 +1,6 @@
 // The journal of volumes: each transaction that changes a claim, a volume, an attachment or a pod with claims also puts the
 // records of its changes, so that a change and its record are committed together or not at all. Attempts and driver calls
-// wait in memory for the next such transaction; a crash loses those that wait.
+// wait in memory for the next transaction that writes an object of any kind; a crash loses those that wait.
 //
 // Records are written in chunks. On a store with group commits, the first transaction of a group puts a chunk, and the others
 // add their records to it before the store reads its value. Servers that share a store put a chunk per transaction, because
@@ -43,14 +43,14 @@ export interface Journal {
   begin(): JournalTransaction
   /** Adds attempts and calls of a process to the next transaction. */
   addActivities(process: string, activities: readonly Activity[]): void
-  /** Adds the activities of components in this process. Returns a function that ends it. */
+  /** Adds the activities of components in this process. Returns a function that stops the recording. */
   recordActivitiesOf(source: ActivitySource): () => void
   /** The attempts and calls that are not written yet. */
   readonly pending: readonly ActivityRecord[]
   readonly stats: JournalStats
   /** The steps of the claims whose changes are committed. */
   readonly steps: StepFollower
-  /** The chunks that are committed and not merged. Undefined if several servers write to the store. */
+  /** The chunks that are committed but not merged. Undefined if several servers write to the store. */
   readonly unmergedChunks: UnmergedChunks | undefined
 }
 
@@ -189,7 +189,7 @@ export function createJournal({ clock, random, isStoreShared }: JournalOptions):
   }
 }
 
-/** Describes several writes of one object in a transaction as one change, except for its removal. */
+/** Describes several writes of one object by one field manager as one change, except for its removal. */
 function describeChanges(
   planned: readonly PlannedChange[],
   atMs: number,

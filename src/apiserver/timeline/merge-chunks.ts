@@ -28,7 +28,7 @@ export interface JournalLimits {
   readonly segments: number
 }
 
-/** A merge writes at most this many keys, because a transaction on etcd can contain 128 writes. */
+/** A merge replaces at most this many chunks, because a transaction on etcd can contain 128 writes. */
 const MERGED_CHUNKS_MAX = 100
 /** A merge takes fewer chunks if they have more bytes than this. */
 const MERGED_BYTES_MAX = 1024 * 1024

@@ -66,7 +66,7 @@ interface Observation {
   readonly atMs: number
 }
 
-/** Returns the index of the first bucket with this bound or a greater one; the last bucket has none. */
+/** Returns the index of the first bucket with this bound or a greater one; the last bucket has no bound. */
 function bucketOf(seconds: number): number {
   let bucket = 0
   while (bucket < BUCKETS_SECONDS.length && seconds > BUCKETS_SECONDS[bucket]!) bucket++

@@ -130,7 +130,7 @@ describe('the timeline', () => {
     expect(await requestTimeline(claimRequest('orders', 'unknown'))).toEqual({ otherUids: [newUid, uid] })
   })
 
-  it('PLUS-6 requires the right to get the claim', async () => {
+  it('PLUS-6 requires permission to get the claim', async () => {
     await useClaim('orders')
     await api.post('/apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings', {
       metadata: { name: 'ann' },

@@ -1,4 +1,4 @@
-// Holds the chunks that this server has committed and not merged yet, with their encoded records. A merge of these chunks neither
+// Holds the chunks that this server has committed but not merged yet, with their encoded records. A merge of these chunks neither
 // reads nor decodes them. Chunks of earlier starts and of other servers are not included.
 
 export interface UnmergedChunk {

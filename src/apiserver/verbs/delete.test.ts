@@ -111,14 +111,14 @@ describe('finalizers', () => {
     })
   })
 
-  it('SYS-4 keep an object, whose generation increases with the first delete only', async () => {
+  it('SYS-4 keep an object, and only the first delete increases its generation', async () => {
     const url = '/apis/storage.k8s.io/v1/csidrivers'
     await api.post(url, { metadata: { name: 'd', finalizers: ['example.com/one'] }, spec: {} })
     expect((await api.delete(`${url}/d`)).json.metadata.generation).toBe(2)
     expect((await api.delete(`${url}/d`)).json.metadata.generation).toBe(2)
   })
 
-  it('SYS-4 keep an object, whose deletionTimestamp cannot be removed by an update', async () => {
+  it('SYS-4 keep an object, and an update cannot remove its deletionTimestamp', async () => {
     await create('a', { finalizers: ['example.com/one'] })
     const { json } = await api.delete(`${MAPS}/a`)
     const { deletionTimestamp: _, ...metadata } = json.metadata

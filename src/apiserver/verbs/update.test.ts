@@ -387,7 +387,7 @@ describe('an update of a claim', () => {
 })
 
 describe('an update of a storage object', () => {
-  it('PROV-1 can change allowVolumeExpansion of a storage class, but not its provisioner, parameters and policies', async () => {
+  it('PROV-1 can change allowVolumeExpansion of a storage class, but not its provisioner, parameters or policies', async () => {
     const url = `${STORAGE}/storageclasses`
     await createObject(url, { metadata: { name: 'fast' }, provisioner: 'example.com/p', parameters: { a: '1' } })
     for (const change of [
@@ -401,7 +401,7 @@ describe('an update of a storage object', () => {
     expect((await api.patch(`${url}/fast`, { allowVolumeExpansion: true })).status).toBe(200)
   })
 
-  it('VAC-1 cannot change the driver and parameters of an attributes class', async () => {
+  it('VAC-1 cannot change the driver or parameters of an attributes class', async () => {
     const url = `${STORAGE}/volumeattributesclasses`
     await createObject(url, { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } })
     for (const change of [{ driverName: 'e.example.com' }, { parameters: { iops: '2' } }]) {
@@ -409,7 +409,7 @@ describe('an update of a storage object', () => {
     }
   })
 
-  it('CAP-1 can change the amounts of a capacity object, but not its class and topology', async () => {
+  it('CAP-1 can change the amounts of a capacity object, but not its class or topology', async () => {
     const url = `${STORAGE}/namespaces/default/csistoragecapacities`
     await createObject(url, { metadata: { name: 'a' }, storageClassName: 'fast', nodeTopology: {}, capacity: '1Gi' })
     for (const change of [{ storageClassName: 'slow' }, { nodeTopology: { matchLabels: { zone: 'b' } } }]) {

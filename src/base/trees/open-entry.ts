@@ -1,6 +1,6 @@
-// Opens directories and files that other programs may rename or replace at the same time. A path through an open descriptor (/proc/self/fd)
-// refers to the opened directory or file, even if its name has been changed or reused. A link at the end of a path is
-// not followed.
+// Opens directories and files that other programs may rename or replace at the same time. A path through an open descriptor
+// (/proc/self/fd) refers to the opened directory or file, even if its name has been changed or reused. A link at the end of a
+// path is not followed.
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { errorCode } from '../disk-error.ts'
@@ -14,7 +14,7 @@ const O_PATH = 0o10000000
 export const DIRECTORY_ONLY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
 
 /**
- * Flags for open(2) that identify a file of any type, including a link itself, without effects on devices and pipes.
+ * Flags for open(2) that identify a file of any type, including a link itself, without effects on devices or pipes.
  */
 export const ENTRY_ONLY = O_PATH | O_NOFOLLOW
 
@@ -30,7 +30,7 @@ export const openDirectory = (path: string | Buffer): Promise<FileHandle | undef
   openIfPresent(path, DIRECTORY_ONLY)
 
 /**
- * Opens a file of any type, including a link itself, without effects on devices and pipes. The handle supports only
+ * Opens a file of any type, including a link itself, without effects on devices or pipes. The handle supports only
  * `stat`, `close` and `descriptorPath`. Returns undefined if the path does not exist.
  */
 export const openEntry = (path: string | Buffer): Promise<FileHandle | undefined> => openIfPresent(path, ENTRY_ONLY)

@@ -76,7 +76,7 @@ function parseLeaseName(name = CONTROLLERS_LEASE): string {
 
 /**
  * The scheduler is off by default, because most clusters already have one, and auto-growing, because an API server of Stowage
- * runs it and it needs more rights on others.
+ * runs it and it needs more permissions on others.
  */
 const DEFAULT_CONTROLLERS = CONTROLLERS.filter((name) => name !== 'scheduler' && name !== 'auto-growing')
 

@@ -1,4 +1,5 @@
-// Runs `stowage df`: reads claims, volumes, pods and their measured usage, and prints a row per claim or group.
+// Runs `stowage df`: reads claims, volumes, pods and their measured usage, and prints a row per claim or group,
+// or what automatic growth would do.
 import { setMaxListeners } from 'node:events'
 import type { Clock } from '../../../base/clock.ts'
 import { loadClientConfig } from '../../../client/connection/client-config.ts'

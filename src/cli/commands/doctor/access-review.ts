@@ -1,4 +1,4 @@
-// Checks with the API server whether a user has a right: with a SelfSubjectAccessReview for the kubeconfig's user, otherwise
+// Asks the API server whether a user has a permission: with a SelfSubjectAccessReview for the kubeconfig's user, otherwise
 // with a SubjectAccessReview, which the kubeconfig's user must be allowed to create.
 import { selfSubjectAccessReviewKind, subjectAccessReviewKind } from '../../../api/kinds/reviews/reviews.ts'
 import { parseResource } from '../../../apiserver/rbac/component-roles.ts'

@@ -41,7 +41,7 @@ export interface DoctorContext {
   readonly driver?: string
   /** The driver at --csi-address. */
   readonly socket?: DriverSocket
-  /** Whose rights to check. */
+  /** The component and the user whose permissions are checked. */
   readonly subject?: Subject
   readonly dataDir: string
 }
@@ -65,7 +65,7 @@ export interface Subject {
   readonly features?: readonly string[]
   /** The namespace in which the component runs. Default: that of the user if it is a service account. */
   readonly namespace?: string
-  /** The user whose rights are checked. Default: that of the kubeconfig. */
+  /** The user whose permissions are checked. Default: that of the kubeconfig. */
   readonly user?: string
 }
 

@@ -1,4 +1,5 @@
 // Checks that CSI drivers are registered on nodes: each node has a CSINode with an entry for each driver that runs on it.
+// Also reports each CSINode whose node does not exist.
 import { csiDriverKind } from '../../../../api/kinds/csi-driver/csi-driver.ts'
 import { csiNodeKind } from '../../../../api/kinds/csi-node/csi-node.ts'
 import { nodeKind } from '../../../../api/kinds/node/node.ts'

@@ -1,5 +1,6 @@
 // Checks the leases of the programs that manage a CSI driver's volumes: an upstream sidecar that does the work of
-// `stowage sidecar`, two leaders of one program, and a leader that has stopped without releasing its lease.
+// `stowage sidecar`, two leaders of one program, a leader that has stopped without releasing its lease, and a
+// kube-controller-manager that leads at the same time as `stowage controllers`.
 import type { Stored } from '../../../../api/kind.ts'
 import { csiDriverKind } from '../../../../api/kinds/csi-driver/csi-driver.ts'
 import { leaseKind } from '../../../../api/kinds/lease/lease.ts'

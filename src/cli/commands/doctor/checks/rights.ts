@@ -1,4 +1,5 @@
-// Checks that a component's user has the rights of component-rules.ts, with one access review per right.
+// Checks that a component's user has the permissions of component-rules.ts, with one access review per verb and resource. Rules for
+// paths are not checked.
 import type { Kind } from '../../../../api/kind.ts'
 import { ALL_KINDS } from '../../../../api/kinds/index.ts'
 import { selfSubjectReviewKind } from '../../../../api/kinds/reviews/reviews.ts'
@@ -14,14 +15,14 @@ import { selectRules } from '../../rbac/select-rules.ts'
 import { type AccessReviewer, createAccessReviewer, parseAccount } from '../access-review.ts'
 import type { Check, DoctorContext, Finding, Subject } from '../check.ts'
 
-/** A right that a rule grants: one verb on one resource. */
+/** A permission that a rule grants: one verb on one resource. */
 interface Right {
   readonly verb: string
   readonly resource: string
   /** Absent for the whole cluster. */
   readonly namespace?: string
   readonly name?: string
-  /** Absent for a right that the component always needs. */
+  /** Absent for a permission that the component always needs. */
   readonly feature?: string
 }
 
@@ -55,7 +56,7 @@ export const rights: Check = {
   },
 }
 
-/** Returns each right once. Omits rights on resources that are not served, and those for transactions if there are none. */
+/** Returns each permission once. Omits those for resources that are not served, and those for transactions if there are none. */
 async function findRightsInUse(context: DoctorContext, subject: Subject, componentNamespace: string): Promise<Right[]> {
   const rightsByKey = new Map<string, Right>()
   const hasTransactions = await context.client.commitsAtomically()
@@ -66,7 +67,7 @@ async function findRightsInUse(context: DoctorContext, subject: Subject, compone
       for (const right of selectRights(rule, resource, componentNamespace)) {
         const { verb, namespace = '', name = '', feature } = right
         const key = JSON.stringify([verb, resource, namespace, name])
-        // A right that the component always needs stays required, even if a feature needs it too.
+        // A permission that the component always needs stays required, even if a feature needs it too.
         if (!rightsByKey.has(key) || feature === undefined) rightsByKey.set(key, right)
       }
     }
@@ -98,7 +99,7 @@ async function isServed(resource: string, { cluster }: DoctorContext): Promise<b
 }
 
 /**
- * Returns whether the user has the right. `get` and `update` together replace `patch`, as in client/patch-by-update.ts.
+ * Returns whether the user has the permission. `get` and `update` together replace `patch`, as in client/patch-by-update.ts.
  */
 async function hasRight(reviewer: AccessReviewer, right: Right): Promise<boolean> {
   if (await reviewer.allows(right)) return true
