@@ -193,7 +193,7 @@ async function measureJournal(options: PartOptions): Promise<Figure[]> {
 
 type JournalRound = 'on' | 'off' | 'alsoOff'
 
-/** Each kind of round is as often the first as it is the last. */
+/** Each kind of round comes first as often as it comes last. */
 const JOURNAL_ORDERS: readonly (readonly JournalRound[])[] = [
   ['on', 'off', 'alsoOff'],
   ['alsoOff', 'off', 'on'],

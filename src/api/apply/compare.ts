@@ -95,7 +95,7 @@ function compareKeyedItems(shape: Shape, oldItemsByKey: ItemsByKey, newItemsByKe
   }
 }
 
-/** Compares items of which several have the same key. These cannot be distinguished, so they are one leaf. */
+/** Compares the items of a key that occurs more than once in a list. Such items cannot be distinguished, so they are one leaf. */
 function compareRepeatedItems(
   shape: Shape,
   key: string,
