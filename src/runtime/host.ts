@@ -128,7 +128,7 @@ export interface HostedWork
   readonly logFields: object
 }
 
-/** Must be less than the exit timeout of main.ts. */
+/** Must be less than STOP_MS_MAX of src/main.ts. */
 const STOP_TIMEOUT_MS = 25_000
 
 /** Runs controllers until the signal is aborted and they have stopped or the stop timeout has passed. */
