@@ -5,7 +5,7 @@
 //   commits   there is no commit endpoint: a commit is a sequence of single writes
 //   watches   there is no WatchList, and the server may close a watch
 //   kinds     some are not served
-//   rights    requests fail with 403 if no rule of a role grants them
+//   access    requests fail with 403 if no rule of a role grants them
 //   load      some requests fail with 429
 //   amounts   iops and throughput are rejected in fields in which a stock server accepts storage only
 //
@@ -30,9 +30,9 @@ export interface StockRequest {
 export interface StockOptions {
   /** Returns whether the server serves the kind. Default: it serves all. */
   readonly serves?: (kind: Kind) => boolean
-  /** Returns whether the user has the right. Default: all rights. Called for every request, so a test can grant rights later. */
+  /** Returns whether the request is allowed. Default: all are. Called for every request, so a test can grant permissions later. */
   readonly allows?: (request: StockRequest) => boolean
-  /** Whether the server has the commit endpoint, as Stowage does. It checks the right of each write first. Default: false. */
+  /** Whether the server has the commit endpoint, as Stowage does. It checks the permission for each write first. Default: false. */
   readonly hasCommits?: boolean
   /** Returns whether the request fails with 429. Default: none does. Not called for watches. */
   readonly rejects?: (request: StockRequest) => boolean

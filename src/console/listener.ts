@@ -20,7 +20,7 @@ export interface ListenOptions {
   readonly port: number | undefined
   /** The flag that sets the port, for error messages. */
   readonly portFlag: string
-  /** Called on the first request. */
+  /** Called on the first request or by `load`, and again after a failure. */
   loadOptions(): Promise<ConsoleServerOptions>
 }
 
@@ -29,7 +29,7 @@ const TOKEN_BYTES = 32
 /** Further connections wait. Browsers open six per host and one per tab for watches. */
 const CONNECTIONS_MAX = 512
 
-/** Throws a UsageError if the port is in use. */
+/** Throws a UsageError if it cannot listen on the given port. */
 export async function listenConsole({ port, portFlag, loadOptions }: ListenOptions): Promise<ConsoleListener> {
   const token = randomBytes(TOKEN_BYTES).toString('base64url')
   let listeningPort = 0

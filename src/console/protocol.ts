@@ -17,7 +17,7 @@ export interface SessionRequest {
 }
 
 export interface SessionAnswer {
-  /** When the session ends, as an RFC 3339 time. */
+  /** The time at which the session ends, in the format of RFC 3339. */
   readonly expiresAt: string
 }
 
@@ -137,7 +137,7 @@ export interface WhyLine {
 }
 
 export interface WhyLines {
-  /** A line for every claim that is not ready. */
+  /** A line for each claim that is not ready, at most 2,000. */
   readonly lines: readonly WhyLine[]
   /** The number of claims that are not ready and have no line, because there are more than 2,000. */
   readonly omitted: number

@@ -1,4 +1,4 @@
-// Returns the cause for every claim that is not ready, computed from one snapshot.
+// Returns the cause for each claim that is not ready, up to a limit, computed from one snapshot.
 import type { Clock } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'
 import { explainClaims, readSnapshot } from '../../diagnosis/index.ts'

@@ -1,4 +1,4 @@
-// The security headers of every response: a content security policy without inline scripts or external sources, and no
+// The security headers of the console's responses: a content security policy without inline scripts or external sources, and no
 // embedding.
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",

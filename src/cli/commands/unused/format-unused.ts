@@ -1,4 +1,5 @@
-// Formats the result of `stowage unused`: a table, the commands that remove or explain the objects, and the space that their removal frees.
+// Formats the result of `stowage unused`: a table, the commands that remove or explain the objects, and the space that their
+// removal frees.
 import { paint } from '../../output/color.ts'
 import { formatTable } from '../../output/table.ts'
 import { formatSize } from '../../output/units.ts'

@@ -23,7 +23,7 @@ const COLORS: Readonly<Record<CheckStatus, Color>> = {
   'not applicable': 'cyan',
   'not run': 'yellow',
 }
-/** Longer requests and answers are truncated in the text. JSON has all of them. */
+/** Longer requests and responses are truncated in the text. JSON has them in full. */
 const SHOWN_CHARACTERS_MAX = 400
 
 export function formatVerifyReport(report: VerifyReport, options: FormatOptions): string {

@@ -1,5 +1,5 @@
-// Reads the settings of a verification from the flags and files of `stowage verify`. Throws a UsageError that
-// names the flag or the file.
+// Reads the settings of a verification from the flags and files of `stowage verify`. Throws a UsageError that names the flag or
+// the file.
 import { readFile } from 'node:fs/promises'
 import { isRecord } from '../../../api/decode.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'

@@ -1,4 +1,5 @@
-// The dialog that expands a claim. It shows the storage that is free for the volume, and the usage of each quota after the expansion.
+// The dialog that expands a claim. It shows the storage that is free for the volume, and the usage of each quota after the
+// expansion.
 import { useSignal } from '@preact/signals'
 import { Unavailable } from '../components/meter.tsx'
 import { StatusIcon } from '../components/status.tsx'

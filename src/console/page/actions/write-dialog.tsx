@@ -1,4 +1,4 @@
-// The dialog for every action that writes: it describes the change, shows the equivalent kubectl command and the result of
+// The dialog of an action that writes: it describes the change, shows the equivalent kubectl command and the result of
 // a dry run, and has the button that applies it.
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'

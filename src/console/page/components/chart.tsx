@@ -1,5 +1,5 @@
-// A line chart over time, drawn by uPlot, which is loaded with the first chart. A table below it has the latest values, also for
-// screen readers.
+// A line chart over time, drawn by uPlot, which is loaded with the first chart. The legend below it has the latest values, also
+// for screen readers.
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { formatClock } from '../logic/format.ts'

@@ -1,4 +1,4 @@
-// A command line that can be copied.
+// A button that copies a text, and a command line with this button.
 import { useSignal } from '@preact/signals'
 import { Icon } from './icon.tsx'
 

@@ -1,4 +1,4 @@
-// The timeline of a claim as a Gantt chart, drawn as SVG. The table below it has the same entries as text.
+// The timeline of a claim as a Gantt chart, drawn as SVG. The table below it has the newest entries as text.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { TimelineAnswer } from '../../protocol.ts'
 import type { Tone } from '../logic/claim-status.ts'

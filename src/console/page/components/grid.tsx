@@ -1,5 +1,5 @@
-// A virtual table with rows of fixed height, of which only the visible ones are in the document. It has the ARIA role grid and
-// supports the keys arrow, j, k, Home, End and Enter.
+// A virtual table with rows of fixed height: only the visible rows and some around them are in the document. It has the ARIA role
+// grid and supports the arrow keys, j, k, PageUp, PageDown, Home, End and Enter.
 // biome-ignore-all lint/a11y/useSemanticElements: rows are positioned one by one, which the layout of a table element prevents
 // biome-ignore-all lint/a11y/useFocusableInteractive: the focus moves between whole rows
 import { Component, type ComponentChildren, createRef } from 'preact'
@@ -26,7 +26,7 @@ interface GridProps<R extends Identified> {
   readonly columns: readonly Column<R>[]
   readonly sort?: SortOrder | undefined
   readonly selectedUid?: string | undefined
-  /** Replaces the cells on a narrow screen, in rows of double height. */
+  /** Replaces the cells in a narrow table, whose rows are taller. */
   compactCell?(row: R): ComponentChildren
   onSort?(column: string): void
   onOpen?(row: R): void
@@ -85,7 +85,7 @@ export class Grid<R extends Identified> extends Component<GridProps<R>, GridStat
     this.#rowElement(this.state.focusUid)?.focus({ preventScroll: true })
   }
 
-  /** Moves the focus by rows; called for arrows, j and k. */
+  /** Moves the focus by a number of rows, within the table. */
   moveFocus(by: number): void {
     const rows = this.#rows()
     if (rows.length === 0) return
@@ -322,7 +322,7 @@ interface GridRowProps<R> {
   onOpen(row: R): void
 }
 
-/** Renders again only if its own row has changed. */
+/** Renders again only if its own row, position or selection has changed. */
 class GridRow<R extends Identified> extends Component<GridRowProps<R>> {
   readonly #element = createRef<HTMLDivElement>()
 

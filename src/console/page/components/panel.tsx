@@ -7,7 +7,7 @@ import { StatusIcon } from './status.tsx'
 interface PanelProps {
   readonly title: string
   readonly span?: 3 | 4 | 5 | 6 | 7 | 8
-  /** Beside the title. */
+  /** Shown next to the title. */
   readonly note?: ComponentChildren
   readonly more?: ComponentChildren
   /** Whether the content reaches the border, as tables do. */

@@ -3,7 +3,7 @@
 interface SparklineProps {
   readonly values: readonly (number | null | undefined)[]
   readonly label: string
-  /** The line starts at zero unless this is set. */
+  /** The value at the lower edge. Default: 0. */
   readonly floor?: number
 }
 

@@ -1,4 +1,4 @@
-// Converts the form of a bulk run to a request, or explains why it cannot.
+// Converts the form of a bulk run to a request, or explains why it cannot. Describes runs, and lists the actions on them.
 import type { BulkRequest, BulkRun, BulkState } from '../../protocol.ts'
 import type { StatusWord } from './claim-status.ts'
 import { pluralize } from './format.ts'

@@ -24,7 +24,7 @@ interface ActionContext {
   /** Undefined until the server has answered. */
   readonly mayPatch: boolean | undefined
   readonly mayDelete: boolean | undefined
-  /** Whether there is a cause or an unfinished operation that a retry could resolve. */
+  /** Whether there is no cause or unfinished operation that a retry could resolve. */
   readonly isReady: boolean
 }
 

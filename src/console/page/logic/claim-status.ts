@@ -29,7 +29,7 @@ export function statusOfClaim(claim: ClaimRow, why: Pick<WhyLine, 'state' | 'rea
 const toneOfWaiting = (reason: string | undefined): Tone =>
   reason === 'Provisioning' || reason === 'WaitingForScheduler' || reason === 'WaitingForController' ? 'busy' : 'wait'
 
-/** Whether the claim requests more than its volume has. */
+/** Returns whether an expansion is unfinished, or the claim requests more than its volume has. */
 export const isGrowing = ({ requestBytes, capacityBytes, resizeStatus }: ClaimRow): boolean =>
   resizeStatus !== undefined ||
   (requestBytes !== undefined && capacityBytes !== undefined && requestBytes > capacityBytes)

@@ -58,7 +58,7 @@ export interface ClaimFilter {
   readonly status?: string
   readonly class?: string
   readonly node?: string
-  /** `1` hides claims that are as desired. */
+  /** `1` shows only claims with the tone bad or warn. */
   readonly problems?: string
 }
 

@@ -32,7 +32,7 @@ interface DriverSources {
   readonly volumes: Iterable<VolumeRow>
 }
 
-/** Returns every driver that has a CSIDriver object, a class or a node. */
+/** Returns every driver that has a CSIDriver object, a class, a node or a volume. */
 export function buildDriverViews({ drivers, classes, csiNodes, volumes }: DriverSources): DriverView[] {
   type Draft = {
     driver: DriverRow | undefined

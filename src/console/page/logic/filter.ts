@@ -1,4 +1,4 @@
-// The search box of a table: all words must occur; `-word` excludes; `key:value` compares one column.
+// The search box of a table: all words must occur; `-word` excludes; `key:value` searches one column.
 
 interface Searchable {
   /** Lower case. */
@@ -7,7 +7,7 @@ interface Searchable {
 
 export type Matcher<R> = (row: R) => boolean
 
-/** Returns a matcher for the text. `columns` gives the values that `key:value` compares, by key. */
+/** Returns a matcher for the text. `columns` gives the values that `key:value` searches, by key. */
 export function createMatcher<R extends Searchable>(
   text: string,
   columns: Readonly<Record<string, (row: R) => string | undefined>> = {},

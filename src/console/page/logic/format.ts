@@ -4,7 +4,7 @@ import { shortDuration } from '../../../api/columns.ts'
 
 const BINARY_UNITS = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'] as const
 
-/** Formats bytes with at most three significant digits: `0`, `512`, `1.5Gi`, `120Gi`. */
+/** Formats bytes with a binary unit, and amounts below 100 with at most three significant digits: `0`, `512`, `1.5Gi`, `120Gi`. */
 export function formatBytes(bytes: number): string {
   const [amount, unit] = scaleBytes(Math.abs(bytes))
   return `${bytes < 0 ? '-' : ''}${trimDigits(amount)}${unit}`
@@ -38,7 +38,7 @@ export function formatPercent(share: number): string {
   return `${percent > 0 && percent < 1 ? Number(percent.toPrecision(1)) : Math.round(percent)}%`
 }
 
-/** Formats a rate per second with at most two significant decimals: `0.25/s`, `120/s`. */
+/** Formats a rate per second: `0.25/s`, `120/s`. */
 export const formatRate = (perSecond: number): string => `${trimDigits(perSecond)}/s`
 
 /** Formats a latency: `430ms`, `1.2s`, `3m20s`. */

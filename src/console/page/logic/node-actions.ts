@@ -23,7 +23,7 @@ export function outOfServiceWrite(node: TaintedNode) {
   }
 }
 
-/** The server rejects it if the taints have changed since they were shown. */
+/** The server rejects it if the taint is no longer at the position that was shown. */
 export function backInServiceWrite(node: TaintedNode) {
   const index = node.taints.findIndex(({ key }) => key === OUT_OF_SERVICE)
   return {

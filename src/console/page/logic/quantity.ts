@@ -8,10 +8,7 @@ export function parseBytes(quantity: string | number | undefined | null): number
     : undefined
 }
 
-/**
- * Returns the canonical form of a size that the user typed, or the reason why it is not a size. A missing `i` is a common
- * mistake: 10G is 9.3Gi.
- */
+/** Returns the canonical form of a size that the user typed, or the reason why it is not a size. */
 export function readSize(
   text: string,
 ): { readonly size: string; readonly bytes: number } | { readonly problem: string } {
@@ -23,5 +20,5 @@ export function readSize(
   return { size: canonicalQuantity(trimmed), bytes }
 }
 
-/** Returns bytes as a quantity without a fraction: 1610612736 becomes `1536Mi`. */
+/** Returns bytes as a quantity, rounded up to whole KiB: 1610612736 becomes `1536Mi`. */
 export const formatQuantity = (bytes: number): string => canonicalQuantity(`${Math.ceil(bytes / 1024)}Ki`)

@@ -1,5 +1,5 @@
-// Computes the usage of quotas after a request, and the number of claims that still fit. Quotas limit the storage and the number of
-// claims in a namespace, in total and by class.
+// Computes the usage of quotas after a request, and the number of claims that still fit. Quotas limit the storage and the number
+// of claims in a namespace, in total and by class.
 import type { QuotaRow } from '../rows/cluster.ts'
 import { parseBytes } from './quantity.ts'
 

@@ -1,4 +1,4 @@
-// Determines which nodes belong to a storage segment, and which volumes are in it.
+// Determines which nodes belong to a storage segment or can reach a volume, and names segments.
 import type { CapacityRow, Segment, VolumeRow } from '../rows/storage.ts'
 
 export interface LabelledNode {

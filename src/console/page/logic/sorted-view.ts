@@ -61,7 +61,7 @@ export class SortedView<R extends Identified> {
 
   readonly #compare = (a: R, b: R): number => this.#rules.compare(a, b) || (a.uid < b.uid ? -1 : a.uid > b.uid ? 1 : 0)
 
-  /** Returns the index of the row, or where it belongs. */
+  /** Returns the index of the row, or the index at which it belongs. */
   #indexOf(rows: readonly R[], row: R): number {
     let low = 0
     let high = rows.length

@@ -20,7 +20,7 @@ export class Tally<R> {
     return this.counts.get(value) ?? 0
   }
 
-  /** The values that occur, by name. */
+  /** Returns the values that occur, except the empty one, in alphabetical order. */
   values(): string[] {
     return [...this.counts.keys()].filter((value) => value !== '').sort()
   }

@@ -1,4 +1,4 @@
-// Lays out a timeline as a Gantt chart: a lane per component, and an axis on which long pauses are shortened, so that the second
+// Lays out a timeline as a Gantt chart: a lane per actor, and an axis on which long pauses are shortened, so that the second
 // in which a claim was provisioned and the minute in which it was expanded a week later are both readable.
 
 interface TimedEntry {
@@ -37,13 +37,13 @@ interface TimelineLayout<E> {
   readonly gaps: readonly Gap[]
   readonly startMs: number
   readonly endMs: number
-  /** Returns where a time is on the axis. */
+  /** Returns the position of a time on the axis. */
   positionOf(timeMs: number): number
 }
 
 /** The share of the axis that one shortened pause occupies. */
 const GAP_SHARE = 0.04
-/** A pause is shortened if it is at least this long, and longer than this multiple of the remaining time. */
+/** A pause is shortened if it has at least GAP_MIN_MS, and at least this multiple of the remaining time. */
 const GAP_FACTOR = 0.5
 const GAP_MIN_MS = 2_000
 const GAPS_MAX = 6

@@ -1,4 +1,4 @@
-// Formats an object as YAML for reading, as kubectl does: keys in order, block style, strings quoted only where necessary.
+// Formats an object as YAML for reading, as kubectl does: block style, and strings quoted only where necessary. Keys keep their order.
 
 type Value = string | number | boolean | null | undefined | readonly Value[] | { readonly [key: string]: Value }
 

@@ -8,7 +8,7 @@ export interface ClaimRow extends NamedRow {
   readonly namespace: string
   readonly phase: string
   readonly className: string | undefined
-  /** The attributes class of the volume now. */
+  /** The current attributes class of the volume. */
   readonly attributesClass: string | undefined
   /** The attributes class that is requested, if it differs. */
   readonly targetAttributesClass: string | undefined

@@ -1,4 +1,4 @@
-// The rows of nodes, drivers, operations, quotas and events.
+// The rows of nodes, CSINodes, drivers, operations, quotas and events.
 import type { CSIDriver } from '../../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { CSINode } from '../../../api/kinds/csi-node/csi-node-schema.ts'
 import type { Event } from '../../../api/kinds/event/event-schema.ts'
@@ -113,7 +113,7 @@ export interface OperationRow extends NamedRow {
   readonly startedMs: number | undefined
   readonly nextMs: number | undefined
   readonly driver: string | undefined
-  /** Method and code of the last failed answer, such as `CreateVolume: ResourceExhausted`. */
+  /** Method and code of the driver's last failed response, such as `CreateVolume: ResourceExhausted`. */
   readonly answer: string | undefined
   readonly waitsFor: string | undefined
   readonly searchText: string

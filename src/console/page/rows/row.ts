@@ -4,7 +4,7 @@ import type { Identified } from '../logic/sorted-view.ts'
 export interface NamedRow extends Identified {
   readonly name: string
   readonly createdMs: number | undefined
-  /** When the deletion was requested. */
+  /** The time at which the deletion was requested. */
   readonly deletedMs: number | undefined
 }
 

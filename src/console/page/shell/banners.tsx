@@ -1,4 +1,5 @@
-// Shows problems that concern every screen: the connection is lost, or the API server cannot be reached.
+// Shows problems that concern every screen: the session has ended, the connection is lost, or the API server has a
+// problem.
 import { StatusIcon } from '../components/status.tsx'
 import { formatClock } from '../logic/format.ts'
 import { isSignedIn } from '../state/api.ts'

@@ -1,4 +1,4 @@
-// Requests to the console's server. A failed request throws ApiFailure with the API server's message, unchanged.
+// Requests to the console's server. A failed request throws ApiFailure with the message of the response, if it has one.
 import { signal } from '@preact/signals'
 import type { Status } from '../../protocol.ts'
 

@@ -1,5 +1,5 @@
-// Joins claims, pods, usage and causes into the rows of the claims table, and counts them by status, namespace and class. A
-// change of a source updates only the affected rows.
+// Joins claims, pods, usage and causes into the rows of the claims table, and counts them by status, tone, namespace, class and
+// node. A change of a source updates only the affected rows.
 import { effect, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { DfClaim, WhyLine } from '../../protocol.ts'

@@ -1,4 +1,5 @@
-// Reads the data that the console's server computes: facts about the server, causes, usage, findings and history.
+// Reads the data that the console's server computes: facts about the server, causes, usage, history, bulk runs, findings and the
+// permissions of the user.
 import { signal } from '@preact/signals'
 import type {
   AccessAnswer,

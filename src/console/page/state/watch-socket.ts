@@ -5,7 +5,7 @@ import type { WatchCommand, WatchMessage } from '../../protocol.ts'
 type ConnectionState =
   | { readonly is: 'connecting' }
   | { readonly is: 'open' }
-  /** `sinceMs` is when the connection was lost. */
+  /** `sinceMs` is the time at which the connection was lost. */
   | { readonly is: 'lost'; readonly sinceMs: number; readonly retryAtMs: number }
   | { readonly is: 'paused' }
 

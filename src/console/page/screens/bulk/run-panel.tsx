@@ -1,4 +1,4 @@
-// One run: its progress, its claims in progress and failed, and the buttons to pause, resume and undo it.
+// One run: its progress, its claims that are in progress or have failed, and the buttons to pause, resume and undo it.
 import { useSignal } from '@preact/signals'
 import type { BulkRun } from '../../../protocol.ts'
 import { Age } from '../../components/age.tsx'

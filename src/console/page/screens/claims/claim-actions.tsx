@@ -1,4 +1,5 @@
-// The buttons of the drawer. An action that is not possible stays visible, disabled, with the reason.
+// The buttons of the drawer. An action that is not possible stays visible, disabled, with the reason. A user who may neither
+// change nor delete the claim sees no buttons.
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { AttributesDialog } from '../../actions/attributes-dialog.tsx'

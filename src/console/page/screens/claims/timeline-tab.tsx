@@ -1,4 +1,4 @@
-// The timeline of a claim: steps and a Gantt chart, then every entry as text.
+// The timeline of a claim: steps and a Gantt chart, then the newest entries as text.
 import type { TimelineAnswer } from '../../../protocol.ts'
 import { Skeleton } from '../../components/empty.tsx'
 import { actorOf, Gantt, toneOfResult } from '../../components/gantt.tsx'

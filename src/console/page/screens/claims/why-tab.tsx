@@ -1,4 +1,5 @@
-// The causes of a claim, read again whenever the claim or its cause changes, and every few seconds while it is not ready.
+// The causes of a claim, read again whenever its status, cause or number of pods changes, and every few seconds while it is not
+// ready.
 import { useEffect, useState } from 'preact/hooks'
 import type { Diagnosis } from '../../../protocol.ts'
 import { Skeleton } from '../../components/empty.tsx'

@@ -1,4 +1,4 @@
-// The claim as YAML, as the API server returns it without managed fields.
+// The claim or its volume as YAML, without managed fields.
 import { useSignal } from '@preact/signals'
 import { Skeleton } from '../../components/empty.tsx'
 import { YamlView } from '../../components/yaml-view.tsx'

@@ -1,4 +1,5 @@
-// The CSI drivers: capabilities, classes, calls with their errors and latency, volumes without a claim, and the findings of doctor.
+// The CSI drivers: capabilities, classes, calls with their errors and latency, volumes without a claim, leaked storage, and the
+// findings of doctor.
 import { useMemo } from 'preact/hooks'
 import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
 import { buildDriverViews } from '../../logic/driver-view.ts'

@@ -1,4 +1,4 @@
-// IO of a node's volumes, live: a chart of the busiest ones, and a table of all.
+// IO of a node's volumes, live: a chart and a table, with the busiest volumes first.
 import { useSignal } from '@preact/signals'
 import type { DfClaim } from '../../../protocol.ts'
 import { Chart } from '../../components/chart.tsx'

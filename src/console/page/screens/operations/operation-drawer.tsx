@@ -1,4 +1,5 @@
-// Shows one operation: why it has not finished, when it is retried, and the buttons to retry it now or to cancel a growth.
+// Shows one operation: why it has not finished, the time of its next attempt, and the buttons to retry it now or to cancel a
+// growth.
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { CancelDialog } from '../../actions/cancel-dialog.tsx'

@@ -1,4 +1,5 @@
-// Everything in progress or waiting: attempts, next retry and last response, grouped by driver, reason or component.
+// Everything in progress or waiting: attempts, next retry and last response, grouped by driver, reason, component or
+// operation.
 import { useMemo } from 'preact/hooks'
 import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
 import { Grid } from '../../components/grid.tsx'

@@ -39,7 +39,7 @@ export function OverviewScreen() {
   )
 }
 
-/** Sums over all claims are computed at most this often. */
+/** The minimum time between two computations of sums over all claims. */
 const THROTTLE_MS = 500
 
 function useThrottledVersion(): number {

@@ -1,4 +1,4 @@
-// Storage quotas: used and hard by namespace and class, and what a request would leave.
+// Storage quotas: used and hard by namespace and class, and their usage after new claims.
 import { useMemo } from 'preact/hooks'
 import { formatAmount } from '../../actions/quota-effects.tsx'
 import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
