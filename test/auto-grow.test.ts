@@ -2,7 +2,7 @@
 // has its maximum, and no size exceeds the maximum.
 //   AUTO_GROW_SECONDS=600 npx vitest run test/auto-grow.test.ts
 // A volume is measured when a pod mounts it, and then every one to two minutes: the first pod fills it beyond the threshold, and the
-// second one goes on.
+// second one continues.
 import { mkdtemp, realpath, rm, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -46,7 +46,7 @@ describe.skipIf(skipMessage)(`automatic growth${skipMessage ? ` (${skipMessage})
   }
 
   it(
-    'PLUS-12 keeps a volume that dd fills from being full, and below its maximum',
+    'PLUS-12 keeps a volume that dd fills from becoming full, and at most at its maximum size',
     async () => {
       // dd writes at most 1 MiB/s: half of the first 400 MiB last longer than the time between two measurements.
       const max = 800 * MI + Math.floor(seconds * 1.2) * MI

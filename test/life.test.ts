@@ -57,7 +57,7 @@ describe('a server process', () => {
     }
   })
 
-  it('SYS-1 keeps running if a second process starts on its directory, and the second exits with the PID of the first', async () => {
+  it('SYS-1 keeps running if a second process starts on its directory, and the second prints the PID of the first and exits', async () => {
     const firstServer = await start()
     const secondStart = promisify(execFile)(process.execPath, [
       await buildProgram(),

@@ -31,7 +31,7 @@ const lossCount = Number(process.env.LOST_NODES ?? LOSSES_IN_CI)
 const SET_SIZE = 3
 const POLL_MS = 100
 const POLLS_MAX = 1_200 // after this many, a wait has failed
-/** Claims that must be provisioned on each other node in a turn: before the loss, and while the node is lost. */
+/** Claims that each of the other nodes must provision before the loss, and again while the node is lost. */
 const CLAIMS_PER_TURN = lossCount > LOSSES_IN_CI ? 8 : 2
 const skipMessage = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
 
@@ -119,7 +119,7 @@ describe.skipIf(skipMessage)(`lost nodes${skipMessage ? ` (${skipMessage})` : ''
   })
 
   const violations: string[] = []
-  /** Waits for a condition. Meanwhile, checks that no volume is writable on two nodes. */
+  /** Waits for a condition, and checks during the wait that no volume is writable on two nodes. */
   async function waitUntil(condition: () => Promise<boolean>, description: string): Promise<void> {
     for (let polls = 0; !(await condition()); polls++) {
       violations.push(...(await findTwiceWritable(cluster)))
@@ -166,7 +166,7 @@ describe.skipIf(skipMessage)(`lost nodes${skipMessage ? ` (${skipMessage})` : ''
     const pods = await podsOf(set)
     return pods.length === SET_SIZE && pods.every(isRunning)
   }
-  /** Waits until each of these nodes has provisioned some more claims. Returns the number of all of them per second. */
+  /** Waits until each of these nodes has provisioned some more claims. Returns their total number per second. */
   async function runTurn(nodes: readonly string[]): Promise<number> {
     const countClaims = () => nodes.map((node) => load.counts.get(node)!)
     const startCounts = countClaims()
@@ -179,7 +179,7 @@ describe.skipIf(skipMessage)(`lost nodes${skipMessage ? ` (${skipMessage})` : ''
     return provisioned().reduce((sum, count) => sum + count, 0) / ((performance.now() - startMs) / 1_000)
   }
 
-  /** Returns the provisioning rate of the other nodes while the node is lost, as a share of that before. */
+  /** Returns the provisioning rate of the other nodes while the node is lost, as a share of the rate before the loss. */
   async function loseAndReturn(node: string, loss: Loss): Promise<number> {
     const otherNodes = NODES.filter((name) => name !== node)
     const { server } = cluster
@@ -235,7 +235,7 @@ describe.skipIf(skipMessage)(`lost nodes${skipMessage ? ` (${skipMessage})` : ''
   }
 
   it(
-    `PLUS-11 loses ${lossCount} nodes that return: no volume is writable twice, nothing leaks, other nodes provision`,
+    `PLUS-11 return ${lossCount} times: no volume is writable twice, nothing leaks, and the other nodes provision`,
     async () => {
       const random = seededRandom(Number(process.env.LOST_NODES_SEED ?? 1))
       const bothRunning = async () => (await areAllRunning('shared')) && (await areAllRunning('local'))

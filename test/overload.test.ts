@@ -63,7 +63,7 @@ describe('an attack', () => {
     expect(await readMap()).toBe(200)
   })
 
-  it('SYS-19 with unfinished bodies occupies no turns', async () => {
+  it('SYS-19 with unfinished bodies has no request in flight', async () => {
     const head = requestText('POST', MAPS, 'content-type: application/json\r\ncontent-length: 2000000\r\n')
     const sockets = await attack(`${head}{`)
     expect(await readMap()).toBe(200)

@@ -111,7 +111,7 @@ describe('status, stop and kubeconfig --merge', () => {
     await exit
   })
 
-  it('SYS-25 report that a server runs which the record does not identify, as in another PID namespace, and do not stop it', async () => {
+  it('SYS-25 report a running server that the record does not identify, as in another PID namespace, and do not stop it', async () => {
     await start({ command: 'server' })
     const file = join(dataDir, 'server.json')
     const record = JSON.parse(await readFile(file, 'utf8'))

@@ -58,7 +58,7 @@ async function openConsole(url: string) {
 }
 
 describe('the console of the program', () => {
-  it("SYS-13 `up` prints the URL of the console in the third line, and serves the built page with the administrator's rights", async () => {
+  it("SYS-13 `up` prints the URL of the console in the third line, and serves the built page with the administrator's permissions", async () => {
     const dataDir = await createDataDir()
     const up = await startUp(dataDir, '--console-port', '0')
     await up.untilPrinted('Try it:')

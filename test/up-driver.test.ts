@@ -93,7 +93,7 @@ describe('a driver that `up` starts', () => {
     expect(existsSync(join(driverDir('node-1'), 'process.json'))).toBe(false)
   })
 
-  it('SYS-6 is replaced with its volumes by the next server, if the first server was killed', async () => {
+  it('SYS-6 is replaced by the next server if the first one was killed, and the new driver keeps the volumes', async () => {
     await start(1, command())
     await runPod('kept')
     const orphanedProcess = (await readProcess('node-1'))!

@@ -100,7 +100,7 @@ describe.skipIf(skipMessage)(
       return startStowage({ args })
     }
 
-    it('PLUS-9 SYS-8 bind claims and schedule pods with the rights of their tokens', async () => {
+    it('PLUS-9 SYS-8 bind claims and schedule pods with the permissions of their tokens', async () => {
       await pollUntil(`${CORE}/serviceaccounts/default`, (status) => status === 200) // created by the controllers
       const spec = { accessModes: ['ReadWriteOnce'], storageClassName: '' }
       const volume = { ...spec, capacity: { storage: '1Gi' }, hostPath: { path: '/nowhere' } }

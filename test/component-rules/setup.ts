@@ -1,5 +1,5 @@
 // Setup file of all vitest projects. It fails a test in which a component sent a request that its rules do not grant, and
-// writes the rights that the components of the test file used to the directory RULE_USAGE_DIR.
+// writes the permissions that the components of the test file used to the directory RULE_USAGE_DIR.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { afterAll, afterEach, beforeAll, type RunnerTestFile } from 'vitest'

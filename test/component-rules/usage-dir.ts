@@ -1,4 +1,4 @@
-// The directory in which the test files of this run write the rights that they used. It is removed at the end.
+// The directory in which the test files of this run write the permissions that they used. It is removed at the end.
 import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

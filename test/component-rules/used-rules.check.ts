@@ -1,4 +1,4 @@
-// Fails if a component has a right that no test used. It runs after all other tests, in its own vitest project, and needs
+// Fails if a component has a permission that no test used. It runs after all other tests, in its own vitest project, and needs
 // a run of all suites: `npm test`.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -50,7 +50,7 @@ export function etcdSkipReason(): string | undefined {
   }
 }
 
-/** Another process may take a port between its choice and the start of etcd: other ports are chosen then. */
+/** Starts etcd on free ports, and on others if another process has taken one of them before etcd listens. */
 export async function startEtcd(options: EtcdOptions = {}): Promise<RunningEtcd> {
   for (let retries = 3; ; retries--) {
     try {

@@ -1,5 +1,5 @@
 // Runs `stowage up` without nodes of its own and three nodes, each with its own processes: the local driver on loop devices, an
-// agent that runs the commands of pods, and a sidecar. The nodes reach the server through a proxy each. A node can be powered
+// agent that runs the commands of pods, and a sidecar. Each node reaches the server through its own proxy. A node can be powered
 // off, crash with its mounts left behind, or be cut off from the server while its pods still write.
 import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -182,7 +182,7 @@ export async function startLostNodesCluster(dir: string): Promise<LostNodesClust
   return cluster
 }
 
-/** Kills the processes of pods: those of their own, and those that started them, whose arguments have paths of the agent. */
+/** Kills the processes of pods, and the processes that started them, whose arguments contain paths of the agent. */
 async function killPodProcesses(nodeDir: string): Promise<void> {
   const isOfNode = async (pid: string) => {
     const [args = '', env = ''] = await Promise.all(

@@ -5,15 +5,15 @@ import type { RunningServer } from '../helpers/server.ts'
 import { NODES } from './cluster.ts'
 
 export interface ProvisioningLoad {
-  /** Number of claims that were provisioned and deleted again, by node. */
+  /** Number of claims that were provisioned, by node. */
   readonly counts: ReadonlyMap<string, number>
   /** Provisions no more claims on this node. Resolves when the node has none. */
   pause(node: string): Promise<void>
-  /** Provisions no more claims on this node and does not wait for one in progress, which ends when the node has returned. */
+  /** Provisions no more claims on this node and does not wait for one in progress, which ends when the node has returned or the claim loses its node. */
   abandon(node: string): void
   resume(node: string): void
   readonly problems: readonly string[]
-  /** Resolves when all nodes have no claims. */
+  /** Stops the load. Resolves when no node has a claim. */
   stop(): Promise<void>
 }
 
@@ -46,7 +46,7 @@ export function startLoad(server: RunningServer, className: string): Provisionin
     if (status !== 201) throw new Error(`POST ${name}: ${text}`)
     let claim = await read(`${CLAIMS}/${name}`)
     for (; claim.json.status?.phase !== 'Bound'; claim = await read(`${CLAIMS}/${name}`)) {
-      // A claim whose volume was being provisioned on a lost node loses its node, and would wait for a pod.
+      // A claim whose volume was being provisioned on a lost node loses its selected node, and would wait for a pod.
       if (!claim.json.metadata.annotations?.[SELECTED_NODE]) return deleteClaim(name)
       await pause(POLL_MS)
     }

@@ -16,7 +16,7 @@ export interface AbandonedStorage {
 export function trackAbandonedStorage(view: ClaimsAndVolumes): AbandonedStorage {
   /** Uids of volumes that a user deleted. */
   const deletedByUser = new Set<string>()
-  /** Uids of those volumes that no provisioner had to delete at some time since. */
+  /** Uids of those volumes that, at some time after the deletion, no provisioner had to delete. */
   const releasedUids = new Set<string>()
   const assets = new Set<string>()
 

@@ -9,7 +9,7 @@ export interface Faults {
   run(): Promise<void>
   /** Kills all components of the node and restarts them after this time, or at `stop`. Resolves when they are ready. */
   failNode(node: string, ms: number): Promise<void>
-  /** Makes no more components fail. Resolves when all components are ready. */
+  /** Starts no more faults. Resolves when all components are ready. */
   stop(): Promise<void>
   /** Number of kills by kind of component, and of other faults by their description, such as `server frozen`. */
   readonly counts: ReadonlyMap<string, number>

@@ -1,5 +1,5 @@
-// Checks the state after the faults, as the API and the drivers report it: every request that can be satisfied is, every
-// other request has a reported reason, and no storage is leaked.
+// Checks the state after the faults, as the API and the drivers report it: every request that can be satisfied is
+// satisfied, every other request has a reported reason, and no storage is leaked.
 
 import { createQuotaSums } from '../../src/sim/checkers/quota-sums.ts'
 import { INTENT_PREFIX } from '../../src/volumes/provisioning-intent.ts'

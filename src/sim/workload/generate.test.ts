@@ -344,7 +344,7 @@ describe('all plans together', () => {
     expect(namespaceShare).toBeLessThan(0.25)
   })
 
-  it('SYS-14 turn every feature gate that they turn off on again', () => {
+  it('SYS-14 turn off every feature gate in some plan, and turn it on again later', () => {
     // Gate changes are rare: more seeds are needed to see all of them.
     const gates = new Set<string>()
     for (let seed = SEEDS; gates.size < FEATURE_GATES.length && seed < 5_000; seed++) {
