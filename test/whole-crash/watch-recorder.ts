@@ -33,7 +33,7 @@ export interface WatchRecorder {
   readonly resumptions: number
   /** Resolves when the recorded objects equal a new list of every collection. */
   waitUntilCaughtUp(): Promise<void>
-  /** Watches each collection once more without interruption, and returns missing, repeated and reordered events. */
+  /** Watches each collection once more without interruption, and returns its first difference from the recorded events. */
   compareWithOneWatch(): Promise<string[]>
   stop(): Promise<void>
 }
