@@ -5,6 +5,7 @@ import { nodeKind } from '../api/kinds/node/node.ts'
 import type { Client } from '../client/index.ts'
 import { attachmentNameOf } from '../volumes/attachment-names.ts'
 import { createAgentFixture, DRIVER, NODE, PODS } from './agent.fixture.ts'
+import { CONFIRMED_MS_MAX } from './csi/mount.ts'
 
 const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments'
 
@@ -95,6 +96,25 @@ describe('an attached volume', () => {
     expect((await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
     fixture.fake.script.release()
     await fixture.waitUntilRunning('shop')
+  })
+
+  it('PLUS-11 is not published if it is detached while the machine is suspended during NodeStageVolume', async () => {
+    const fixture = await createAgentFixture({ csiDriver: { attachRequired: true } })
+    await fixture.createVolume('orders')
+    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })
+    await createAttachment(fixture, name)
+    await reportAttached(fixture)
+    fixture.setRules([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
+    await fixture.createPod('shop', ['orders'])
+    await fixture.waitUntil(() => fixture.fake.script.hangingCount === 1, 'the driver to hang')
+    await fixture.server.delete(`${ATTACHMENTS}/${name}`)
+    await fixture.server.clock.advance(CONFIRMED_MS_MAX)
+    fixture.fake.script.release()
+    await fixture.waitUntil(
+      async () => JSON.stringify((await fixture.pod('shop')).status).includes(`VolumeAttachment ${name}`),
+      'the reason in the pod status',
+    )
+    expect(fixture.calls()).toEqual(['NodeStageVolume'])
   })
 
   it('SYS-18 is not staged if it is detached just before the report', async () => {

@@ -8,6 +8,7 @@ import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { KeyedLock } from '../../base/keyed-lock.ts'
 import type { Client } from '../../client/index.ts'
 import { CsiError, isUncertain } from '../../csi/index.ts'
@@ -29,6 +30,7 @@ import type { VolumesInUse } from './volumes-in-use.ts'
 
 export interface MountDeps {
   readonly nodeName: string
+  readonly clock: Clock
   readonly client: Client
   readonly csiDrivers: Cache<CSIDriver>
   readonly attachments: ObjectReader<VolumeAttachment>
@@ -62,6 +64,11 @@ export const createCompletedSteps = (): CompletedSteps => ({
   neverPublished: new Set(),
 })
 
+/**
+ * An attachment that was confirmed longer ago is confirmed again before the volume is published. The machine may have been suspended
+ * while the volume was staged, and the volume detached meanwhile. A node must be silent for longer before its volumes are detached.
+ */
+export const CONFIRMED_MS_MAX = 10_000
 /** The timeout that the kubelet uses for CSI calls. */
 export const CALL_TIMEOUT_MS = 120_000
 
@@ -91,9 +98,12 @@ export async function mountCsiVolume(
     return deps.metrics.measure(volume.driver, metric, async () => {
       const operation = { pod, volume, publication, driver, csiDriver, attachment, deps, signal }
       await recordPublication(operation)
+      const confirmedMs = deps.clock.monotonicMs()
       if (attachment) await confirmAttached(attachment, operation)
       checkPodNeedsVolumes(operation)
       await stage(operation)
+      const isOutdated = deps.clock.monotonicMs() - confirmedMs >= CONFIRMED_MS_MAX
+      if (attachment && isOutdated) await confirmAttached(attachment, operation)
       checkPodNeedsVolumes(operation)
       await publish(operation)
       await applyFsGroup(operation)
