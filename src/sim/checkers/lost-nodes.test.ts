@@ -13,14 +13,14 @@ const OUT_OF_SERVICE = { key: 'node.kubernetes.io/out-of-service', effect: 'NoEx
 const MINUTE_MS = 60_000
 
 describe('checkers of writers', () => {
-  function createWriters(accessMode = 'ReadWriteOnce') {
+  function createWriters(accessMode = 'ReadWriteOnce', driver: 'net.sim' | 'basic.sim' = 'net.sim') {
     const fixture = createFixture()
     const isStale = followStaleMounts(fixture.system, fixture.view)
     checkMounts(fixture.context, isStale)
     checkWriters(fixture.context, isStale)
-    const driverVolume = fixture.addDriverVolume('net.sim', 'pv')
+    const driverVolume = fixture.addDriverVolume(driver, 'pv')
     fixture.put(
-      ['volume', aVolume('pv', { phase: 'Bound', claim: 'c', spec: { accessModes: [accessMode] } })],
+      ['volume', aVolume('pv', { phase: 'Bound', claim: 'c', driver, spec: { accessModes: [accessMode] } })],
       ['node', aNode('n1')],
     )
     return {
@@ -40,13 +40,13 @@ describe('checkers of writers', () => {
       endFence: () => fixture.put(['node', aNode('n1')]),
       mount(node: string) {
         driverVolume.attachments[`id-${node}`] = {} as never
-        const end = fixture.call(`agent-${node}`, 'net.sim', 'NodePublishVolume', 'pv', { nodeId: `id-${node}` })
+        const end = fixture.call(`agent-${node}`, driver, 'NodePublishVolume', 'pv', { nodeId: `id-${node}` })
         driverVolume.onNodes[`id-${node}`] = { staged: {}, published: {} } as never
-        fixture.mounts.get(node)!.push({ path: `/${node}`, volume: 'net.sim^pv' })
+        fixture.mounts.get(node)!.push({ path: `/${node}`, volume: `${driver}^pv` })
         end()
       },
       detach(node: string) {
-        const end = fixture.call('control-1', 'net.sim', 'ControllerUnpublishVolume', 'pv', { nodeId: `id-${node}` })
+        const end = fixture.call('control-1', driver, 'ControllerUnpublishVolume', 'pv', { nodeId: `id-${node}` })
         delete driverVolume.attachments[`id-${node}`]
         end()
       },
@@ -136,6 +136,13 @@ describe('checkers of writers', () => {
 
   it('PLUS-11 two writers: accepts a volume for several nodes', () => {
     const { mount, takeViolations } = createWriters('ReadWriteMany')
+    mount('n1')
+    mount('n2')
+    expect(takeViolations()).toEqual([])
+  })
+
+  it('PLUS-11 two writers: accepts pods on several nodes if the driver has no attachments', () => {
+    const { mount, takeViolations } = createWriters('ReadWriteOnce', 'basic.sim')
     mount('n1')
     mount('n2')
     expect(takeViolations()).toEqual([])

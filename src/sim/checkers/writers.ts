@@ -1,7 +1,8 @@
 // Rule `two writers`: no volume is mounted writable on two running machines at once. It compares the actual mounts with each other, and
 // so does not depend on what the server knows about a node that is cut off.
 //
-// A machine writes while it runs, even if it is cut off from the server. A stale mount (followStaleMounts) is not writable.
+// A machine writes while it runs, even if it is cut off from the server. A stale mount (followStaleMounts) is not writable. The rule
+// concerns drivers with attachments: without them, as in Kubernetes, nothing keeps the pods of one claim on one node.
 import { isFenced } from '../../api/kinds/node/fencing.ts'
 import type { System } from '../engine/system.ts'
 import type { View } from '../engine/view.ts'
@@ -22,6 +23,7 @@ export function checkWriters({ system, view, report }: CheckContext, isStale: St
       const mountedIds = Object.keys(driverVolume.onNodes)
       if (mountedIds.length < 2) continue
       const { driver, handle } = parseAsset(asset)
+      if (!supportsAttachments(system, driver)) continue
       const modes = view.volumesOf(driver, handle)[0]?.spec?.accessModes ?? []
       if (modes.length === 0 || modes.some((mode) => SHARED_MODES.includes(mode))) continue
       const writers = mountedIds
@@ -53,7 +55,6 @@ export type StaleMounts = (asset: string, node: string) => boolean
  *
  * A mount is stale only while all of this holds, and otherwise counts as writable:
  *
- *   - The driver supports attachments. Without them nothing rejects the writes.
  *   - The detachment took effect while the machine did not run. A machine that runs, even if it is cut off, may have writes in
  *     its cache that the detachment loses, and one that is suspended later may have written until then.
  *   - The node was fenced at that moment: without the confirmation of an administrator, a silent machine may run.
@@ -79,10 +80,7 @@ export function followStaleMounts(system: System, view: View): StaleMounts {
       for (const node of Object.keys(driverVolume.onNodes).map(nodeOfId)) {
         const mountKey = `${asset} ${node}`
         if (attachedKeys.has(mountKey) || !fencedNodes.has(node)) continue
-        const becomesStale =
-          wereAttached.has(mountKey) &&
-          system.nodes.get(node)?.isRunning === false &&
-          supportsAttachments(system, parseAsset(asset).driver)
+        const becomesStale = wereAttached.has(mountKey) && system.nodes.get(node)?.isRunning === false
         if (becomesStale || wereStale.has(mountKey)) staleKeys.add(mountKey)
       }
     }

@@ -22,9 +22,9 @@ const SEEDS: Readonly<Record<WorkloadName, readonly number[]>> = {
   contention: [1, 2, 3, 4, 910008],
   placement: [1, 2, 3, 4],
   'stateful-sets': [1, 2, 3],
-  'lost-nodes': [1, 2],
+  'lost-nodes': [1, 2, 2108],
   priority: [1, 2],
-  'auto-grow': [1, 2, 3],
+  'auto-grow': [1, 2, 3, 2007],
 }
 /** Seeds that run on a server with a stock API server's responses. */
 const STOCK_SEEDS: readonly (readonly [WorkloadName, number])[] = [
