@@ -14,7 +14,7 @@ const DELETIONS_MAX = 10_000
 
 export interface ObjectState {
   readonly size: number
-  /** The sum of the lengths of all JSON texts. */
+  /** The sum of the lengths of the objects' JSON texts, without deleted objects. */
   readonly bytes: number
   uids(): Iterable<string>
   get(uid: string): ObjectEntry | undefined

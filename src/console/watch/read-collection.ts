@@ -8,7 +8,7 @@ import { type Transport, unreachable } from '../../client/http/transport.ts'
 import { errorOfResponse, errorOfStatus, parseResponse } from '../../client/http/wire.ts'
 import type { ConsoleObject } from '../protocol.ts'
 
-/** Also the number of objects in a message to the page. */
+/** Also the maximum number of objects in a message to the page. */
 export const PAGE_SIZE = 500
 const LINE_BYTES_MAX = 16 * 1024 * 1024
 const ERROR_BYTES_MAX = 1024 * 1024

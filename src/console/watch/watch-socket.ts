@@ -14,7 +14,7 @@ export interface WatchSocketOptions {
   readonly signal: AbortSignal
 }
 
-/** Changes to a complete list are sent in batches of this time. */
+/** Changes to a complete list are collected for this time and sent together. */
 const BATCH_MS = 100
 /** Nothing is added to the socket's buffer while it has more than this. */
 const BUFFERED_BYTES_MAX = 1024 * 1024

@@ -80,7 +80,7 @@ export async function modifyVolume(
   const patch = beginPatch({ claim, situation, target: call.target, changedParts, nowMs: clock.nowMs() }, undo)
   let startedSubject = subject
   if (patch) {
-    // A rollback is never throttled, because the volume differs from its status until the rollback is complete.
+    // A rollback is never throttled, because the volume may differ from the claim's status until the rollback is complete.
     // Another target for a modification in progress is not a new change.
     const isNewChange = call.purpose === 'change' && !isUncertain(situation)
     const delay = isNewChange ? context.throttle?.begin(subject) : undefined

@@ -3,7 +3,7 @@
 //
 // The intent is a finalizer, which also keeps a deleted claim; the commit that creates the PV removes it. An elected process on
 // an API server without atomic commits records intents in a journal instead, for many claims at a time (intent-journal.ts).
-// It still honours finalizers. An entry of the journal is also removed when the storage confirms that no volume exists.
+// It also completes intents that are finalizers. An entry of the journal is also removed when the storage confirms that no volume exists.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { conflict, isConflict, isNotFound, notFound } from '../../api/status-error.ts'

@@ -36,7 +36,7 @@ export function planVolume(
   return { do: 'nothing' }
 }
 
-/** Whether the provisioned-by annotation names the provisioner or, without the annotation, it owns the source. */
+/** Whether the provisioned-by annotation names the provisioner or, without the annotation, the provisioner owns the source. */
 function isResponsible(volume: Readonly<PersistentVolume>, provisioner: Pick<Provisioner, 'name' | 'owns'>): boolean {
   const provisionedBy = volume.metadata.annotations?.[PROVISIONED_BY]
   return provisionedBy ? provisionedBy === provisioner.name : provisioner.owns(volume)

@@ -1,5 +1,5 @@
-// Computes the initial usage of a quota that was created or changed, and restores an edited status. The API server
-// charges later writes.
+// Computes the initial usage of a quota that was created or changed, and restores the limits and keys of an edited status. The
+// API server charges later writes.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
 import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'

@@ -60,7 +60,7 @@ describe('planRevision', () => {
     expect(planRevision(setWith('v1'), revisions, 0)).toEqual({ do: 'renumber', revision: revisions[0], number: 3 })
   })
 
-  it('SYS-27 recognises the template in a revision of another release, with other empty fields and fewer defaults', () => {
+  it('SYS-27 recognizes the template in a revision of another release, with other empty fields and fewer defaults', () => {
     const revision = clone(storedRevision('v1', 1)) as { data: any } & Stored<ControllerRevision>
     const { template } = revision.data.spec
     template.metadata.creationTimestamp = null

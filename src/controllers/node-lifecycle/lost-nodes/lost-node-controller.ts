@@ -1,5 +1,5 @@
-// Creates the lost-node controller. Its keys are node names. A node is enqueued when it changes and, while it is
-// fenced, when pods, attachments, leases or capacity objects are created or deleted, or a claim waits for a volume on it.
+// Creates the lost-node controller. Its keys are node names. A node is enqueued when it changes and, while it is fenced, when one
+// of its pods or attachments, its lease or any capacity object is created or deleted, or a claim waits for a volume on it.
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
 import { isFenced, RELEASED_FENCE } from '../../../api/kinds/node/fencing.ts'

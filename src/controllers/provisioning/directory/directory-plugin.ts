@@ -1,5 +1,5 @@
-// The built-in directory provisioner. A volume is a directory directly below a root directory and has the name of the
-// volume. Its size is not limited, and it is reachable only from this machine.
+// The built-in directory provisioner. A volume is a directory with the name of the volume, directly below a root
+// directory. Its size is not limited, and it is reachable only from this machine.
 //   <root>/pvc-1             a volume
 //   <root>/.deleting-pvc-1   a volume being deleted; the deletion is resumed after a crash
 //   <root>/.archived-pvc-1   a volume deleted with onDelete: archive, which the provisioner never changes again

@@ -30,7 +30,7 @@ export class CallError extends Error {
   }
 }
 
-/** Time for a call to return after its signal is aborted before it is reported. */
+/** A call that has not returned this long after its signal was aborted is reported. */
 const STOP_GRACE_MS = 1_000
 /** Interval at which an overdue call is reported again, because events expire after an hour. */
 const REMINDER_INTERVAL_MS = 600_000
