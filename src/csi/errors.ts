@@ -120,7 +120,7 @@ const UNCERTAIN_CODES: ReadonlySet<CsiCode> = new Set([
   'ABORTED',
 ])
 
-/** Returns whether the volume cannot have this size: retry only after the request changes. */
+/** Returns whether the volume cannot have this size, so that the same request fails again. */
 export function isInfeasibleExpand(error: unknown): boolean {
   return error instanceof CsiError && INFEASIBLE_EXPAND_CODES.has(error.codeName)
 }

@@ -32,11 +32,11 @@ export interface ServeOptions {
 }
 
 export interface ServedDriver {
-  /** Stops accepting calls, waits for those in flight up to a limit, and removes the socket. */
+  /** Stops accepting calls, waits for those in flight for a limited time, and removes the socket. */
   stop(): Promise<void>
 }
 
-const STOP_GRACE_MS = 5_000 // afterwards, calls in flight are aborted with UNAVAILABLE
+const STOP_GRACE_MS = 5_000 // afterwards, calls in flight are aborted
 const MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 
 export async function serveDriver(options: ServeOptions): Promise<ServedDriver> {

@@ -65,7 +65,7 @@ export interface RunningDriver {
   readonly metricsPort?: number
   /** Sets the cgroups to which a volume's limits are applied, in addition to those of its pods. */
   setWorkloadCgroups: DriverContext['limits']['setWorkloadCgroups']
-  /** Accepts no more calls and waits for those in flight up to a limit. Mounts and devices remain, because pods use them. */
+  /** Accepts no more calls and waits for those in flight for a limited time. Mounts and devices remain, because pods use them. */
   stop(): Promise<void>
 }
 

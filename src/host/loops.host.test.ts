@@ -7,7 +7,7 @@ import { type HostFixture, startHostFixture } from './host.fixture.ts'
 const MIB = 1024 * 1024
 const hostSkip = skipReason(await probeThisMachine(), ['loop', 'mount', 'ext4'])
 
-describe.skipIf(hostSkip)(`real loop devices${hostSkip ? ` (skipped: ${hostSkip})` : ''}`, () => {
+describe.skipIf(hostSkip)(`createLoops with real devices${hostSkip ? ` (skipped: ${hostSkip})` : ''}`, () => {
   let fixture: HostFixture
   beforeEach(async () => {
     fixture = await startHostFixture()

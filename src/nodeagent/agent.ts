@@ -77,7 +77,7 @@ export interface NodeAgentDeps {
   /** Expands volumes. Default: csi/expand-volume.ts. */
   readonly expand?: ExpandVolume
   readonly labels?: Readonly<Record<string, string>>
-  /** Whether to read claims, volumes and attachments one by one, for a user who may not list and watch them. Default false. */
+  /** Whether to read claims, volumes and attachments one by one, for a user who may not list or watch them. Default false. */
   readonly readsByName?: boolean
   /** The maximum number of pods. Default 110. */
   readonly podsMax?: number
@@ -96,7 +96,7 @@ export interface NodeAgent {
   readonly isBusy: boolean
   /** Returns the registered drivers, and the errors of sockets that could not be registered. */
   drivers(): { readonly registered: readonly string[]; readonly problems: Readonly<Record<string, string>> }
-  /** Registers a driver without node-driver-registrar, as `driverSockets` does, and throws if that fails. */
+  /** Registers a driver without node-driver-registrar, like those of `driverSockets`. Throws if that fails. */
   registerDriver(driver: { readonly name: string; readonly endpoint: string }, signal: AbortSignal): Promise<void>
   unregisterDriver(driver: { readonly name: string; readonly endpoint: string }): Promise<void>
   /** Runs until the signal is aborted and running work has settled. Volumes stay mounted. Throws NodeNameTakenError. */

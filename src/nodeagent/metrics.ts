@@ -9,7 +9,7 @@ export interface AgentMetrics {
   measure<T>(driver: string, operation: StorageOperation, work: () => Promise<T>): Promise<T>
   setVolume(volume: VolumeLabels, stats: VolumeStats): void
   removeVolume(volume: VolumeLabels): void
-  /** The volumes that were set and not removed, by namespace and name of the claim. */
+  /** The volumes that were set, but not removed, by namespace and name of the claim. */
   readonly volumes: ReadonlyMap<string, { readonly labels: VolumeLabels; readonly stats: VolumeStats }>
 }
 

@@ -41,7 +41,7 @@ export interface NodeAgentOptions extends PodOptions {
   readonly podsMax?: number
   /** How long the node's lease is valid without a renewal; it is renewed four times as often. Default 40 s. */
   readonly leaseMs?: number
-  /** Whether to read claims, volumes and attachments one by one, for a user who may not list and watch them. Default false. */
+  /** Whether to read claims, volumes and attachments one by one, for a user who may not list or watch them. Default false. */
   readonly readsByName?: boolean
   /** Overrides fields of the detected machine info, for several nodes on one machine. */
   readonly machine?: Partial<MachineInfo>

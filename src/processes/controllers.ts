@@ -129,7 +129,7 @@ export interface RunControllersOptions extends ControllersOptions {
   readonly random: Random
   readonly log: Logger
   readonly signal: AbortSignal
-  /** Whether other processes may run controllers on the same store. If so, only the leader's controllers run. */
+  /** Whether other processes may run controllers on the same store. If so, only the leader runs them, except those of node drivers. */
   readonly isStoreShared: boolean
   readonly leaseTimes?: LeaseTimes
   /** Called once with the manager's health checks. */

@@ -25,7 +25,7 @@ export interface VolumeChange {
    * volume nor delays one. Must be false if `reconcile` would write or call the driver. Default: unknown.
    */
   hasNothingToDo?(subject: Subject): boolean
-  /** Applies the steps that are due. Never called twice at once for the same claim. */
+  /** Applies the steps that are due. Never called concurrently for the same claim. */
   reconcile(subject: Subject, signal: AbortSignal): Promise<Outcome>
   /** Discards the state of a claim that was deleted or no longer uses this driver. */
   forget?(claim: ObjectKey): void

@@ -1,4 +1,4 @@
-// The Node service of the fake driver on one node. It records staged and published paths and mounts nothing.
+// The Node service of the fake driver on one node. It records staged and published paths, but mounts nothing.
 import { type Node, NodeServiceCapability_RPC_Type as NodeType, VolumeUsage_Unit } from '../gen/csi_pb.js'
 import {
   fail,

@@ -49,7 +49,7 @@ const UNIT_BYTES: Readonly<Record<string, number>> = {
   Gi: 1_073_741_824,
 }
 
-/** Rejects limits that the backend can never enforce. Zero, which removes a limit, is possible. */
+/** Rejects limits that the backend can never enforce. Zero, which removes a limit, is accepted. */
 export function requireEnforceable(
   rates: RateLimits,
   { limitsUnsupportedReason }: { readonly limitsUnsupportedReason?: string },

@@ -115,7 +115,7 @@ function sendRequest(
     port: findPort(target, port),
     path: path.startsWith('/') ? path : `/${path}`,
     headers,
-    rejectUnauthorized: false, // as the kubelet
+    rejectUnauthorized: false, // like the kubelet
     agent: false,
     signal: AbortSignal.timeout(timeoutMs),
   }

@@ -22,7 +22,7 @@ import { readWholeLog } from './logs/read-whole-log.fixture.ts'
 const skipMessage = skipReason(await probeThisMachine(), ['mount'])
 const UID = '11111111-2222-3333-4444-666666666666'
 
-describe.skipIf(skipMessage)(`the life of containers${skipMessage ? ` (${skipMessage})` : ''}`, () => {
+describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessage})` : ''}`, () => {
   const clock = systemClock()
   const run = createRun({ clock })
   const disk = createHostDisk({ mounts: createMounts({ run }), run })

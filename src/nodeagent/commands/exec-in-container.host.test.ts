@@ -21,7 +21,7 @@ import { createHostContainers } from './host-containers.ts'
 
 const skipMessage = skipReason(await probeThisMachine(), ['mount'])
 
-describe.skipIf(skipMessage)(`commands in a running container${skipMessage ? ` (${skipMessage})` : ''}`, () => {
+describe.skipIf(skipMessage)(`exec in a running container${skipMessage ? ` (${skipMessage})` : ''}`, () => {
   const clock = systemClock()
   const run = createRun({ clock })
   const disk = createHostDisk({ mounts: createMounts({ run }), run })

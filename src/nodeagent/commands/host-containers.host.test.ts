@@ -23,7 +23,7 @@ const LAUNCHES = 15 * Number(process.env.SCALE ?? 1)
 
 const skipMessage = skipReason(await probeThisMachine(), ['mount'])
 
-describe.skipIf(skipMessage)(`host containers${skipMessage ? ` (${skipMessage})` : ''}`, () => {
+describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessage})` : ''}`, () => {
   const clock = systemClock()
   const run = createRun({ clock })
   const mounts = createMounts({ run })

@@ -32,7 +32,7 @@ const WEB_SERVER: ImageEntry = {
   needsBash: true,
 }
 
-/** By the last part of the image name, without registry, tag and digest. */
+/** By the last part of the image name, without registry, tag or digest. */
 const KNOWN_IMAGES: Readonly<Record<string, ImageEntry>> = {
   none: PAUSE,
   scratch: PAUSE,

@@ -5,6 +5,7 @@
 //   publication   one volume for one pod       pods/<uid>/volumes/kubernetes.io~csi/<volume>/
 //   staging       one volume for the node      plugins/kubernetes.io/csi/<driver>/<sha256>/; removed with the last
 //                                              publication of its volume
+//   block volume  one record for both          plugins/kubernetes.io/csi/volumeDevices/<volume>/data/
 import { join } from 'node:path'
 import type { Logger } from '../../base/log.ts'
 import type { NodeDisk } from '../disk/disk.ts'

@@ -70,7 +70,7 @@ export async function captureOutput(options: CaptureOptions): Promise<LogCapture
   setMaxListeners(0, changes)
   const outputListeners = new Set<OutputListener>()
   let lastWrite: Promise<void> = Promise.resolve()
-  const copies = new Set<Promise<void>>() // of chunks that are received and not yet in the log
+  const copies = new Set<Promise<void>>() // of chunks that are received, but not yet in the log
   let receivedBytes = 0
   let isClosed = false
   let isEnded = false
