@@ -58,7 +58,7 @@ async function restorePriorityClass(deps: ObjectDeps, builtIn: PriorityClass): P
     try {
       await executeWrite(deps, { do: 'delete', target, options, warnings: NO_WARNINGS })
     } catch (error) {
-      if (!isNotFound(error) && !isConflict(error)) throw error // in these cases another server restores the class
+      if (!isNotFound(error) && !isConflict(error)) throw error // otherwise another server restores the class
     }
   }
   await createIfAbsent(deps, priorityClassKind, builtIn)

@@ -25,7 +25,7 @@ describe('health', () => {
     expect(await check(health, '/healthz')).toMatch(/^503 .*\[-\]store failed: the disk is full/s)
   })
 
-  it('SYS-11 runs checks on every readiness request unless excluded, and never for liveness', async () => {
+  it('SYS-11 runs checks on every readiness request unless excluded, but never for liveness', async () => {
     const health = createHealth()
     let checkRuns = 0
     let problem: string | undefined

@@ -276,7 +276,7 @@ describe('a quota of claims', () => {
     expect((await api.get(`${QUOTAS}/team`)).json.metadata.resourceVersion).toBe(resourceVersion)
   })
 
-  it('REX-4 records one Warning event on the claim for a burst of rejected updates, and none for a dry run or a create', async () => {
+  it('REX-4 records one Warning event on the claim for a burst of rejected updates, but none for a dry run or a create', async () => {
     await createExpandableClass()
     await createQuota('team', { hard: { 'requests.storage': '2Gi' } })
     await createBoundClaim('a')

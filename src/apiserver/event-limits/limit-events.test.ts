@@ -45,7 +45,7 @@ async function waitForCount(namespace: string, count: number): Promise<void> {
 }
 
 describe('limitEvents', () => {
-  it("SYS-20 deletes a namespace's oldest events beyond the limit, and no events of other namespaces", async () => {
+  it("SYS-20 deletes a namespace's oldest events beyond the limit, but no events of other namespaces", async () => {
     await start()
     await putEvents('quiet', 0, 50)
     await putEvents('busy', 0, 150)

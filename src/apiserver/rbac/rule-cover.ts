@@ -23,7 +23,7 @@ export function uncoveredRules(
   return uncoveredParts
 }
 
-/** Returns how many parts a role has. A role with too many of them takes too long to check. */
+/** Returns the number of parts of a role. A role with too many of them takes too long to check. */
 export const countParts = (rules: readonly PolicyRule[]): number =>
   rules.reduce(
     (sum, { verbs, apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] }) =>

@@ -22,7 +22,7 @@ export async function deleteCollection(
       const { value, revision } = await executeWrite(deps, deleteVerb({ ...target, namespace, name }, options))
       entries.push({ ...entry, value, modRevision: revision })
     } catch (error) {
-      if (!isNotFound(error)) throw error // if not found, another client has deleted it since the list
+      if (!isNotFound(error)) throw error // otherwise another client has deleted it since the list
     }
   }
   return { ...list, entries }

@@ -53,7 +53,7 @@ export async function runClaims(tasks: readonly ClaimTask[], options: RunOptions
       const waitMs = nextStartMs - clock.monotonicMs()
       if (waitMs > 0) {
         await clock.sleep(waitMs, signal).catch(() => {})
-        continue // another worker may have started a claim in the meantime
+        continue // another worker may have started a claim during the sleep
       }
       nextStartMs = clock.monotonicMs() + intervalMs
       const result = await runTask(tasks[nextIndex++]!, { ...options, changes })

@@ -13,8 +13,10 @@ const SOON_PART_MAX = 0.2
 interface Credential {
   readonly name: string
   readonly expiresMs: number
-  /** When it was issued. Absent for tokens: they are reported only once they have expired, because a token from a file
-   * or an exec plugin is normally refreshed shortly before. */
+  /**
+   * The time at which it was issued. Absent for tokens: they are reported only once they have expired, because a token from a
+   * file or an exec plugin is normally refreshed shortly before.
+   */
   readonly issuedMs?: number
   readonly remedy: string
 }

@@ -121,7 +121,7 @@ const SOURCE_PREFIX = 'provisioner.storage.kubernetes.io/'
 const isDriverFinalizer = (finalizer: string): boolean =>
   finalizer.startsWith(ATTACHER_PREFIX) || finalizer === EXTERNAL_PROVISIONER_FINALIZER
 
-/** When each finalizer is removed. */
+/** The condition under which each finalizer is removed. */
 const EXPLANATIONS: Readonly<Record<string, string>> = {
   [CLAIM_PROTECTION_FINALIZER]: 'removed when no pod uses the claim',
   [VOLUME_PROTECTION_FINALIZER]: 'removed when the volume is not bound to a claim',
