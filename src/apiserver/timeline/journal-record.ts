@@ -48,7 +48,7 @@ export const isActivity = (record: JournalRecord): record is ActivityRecord => '
 export const timeOf = (record: JournalRecord): number =>
   isActivity(record) ? Date.parse(record.activity.start) : record.atMs
 
-/** Returns the uid or name of the object, or the volume of a driver call. The limit of records per volume counts by this key. */
+/** Returns the uid or name of the object, or the volume of a driver call. The limit of records applies to each owner. */
 export function ownerOf(record: JournalRecord): string {
   if (isChange(record)) return record.uid
   if (!isActivity(record)) return record.dropped

@@ -1,4 +1,4 @@
-// Merges the chunks of the journal into compressed segments, and bounds the journal: the records of one volume in each
+// Merges the chunks of the journal into compressed segments, and bounds the journal: the records of one object in each
 // segment, and the segments in total. The store deletes chunks and segments that are too old. A merge runs in its own
 // transaction, and usually replaces a hundred chunks.
 import { promisify } from 'node:util'
@@ -18,7 +18,7 @@ export interface JournalLimits {
   /** Chunks are merged when there are this many. */
   readonly chunks: number
   /**
-   * Records of one volume in a segment. Beyond it, one record with their number replaces the oldest; the creation is
+   * Records of one object, or calls for one volume, in a segment. Beyond it, one record with their number replaces the oldest; the creation is
    * kept.
    */
   readonly volumeRecords: number
@@ -187,7 +187,7 @@ function timeOfChunk(value: Uint8Array): number {
 
 const LINE_FEED = 0x0a
 
-/** Limits the records of each volume. Lines are decoded only if a volume has too many. */
+/** Limits the records of each owner. Lines are decoded only if an owner has too many. */
 function limitLines(
   lines: readonly string[],
   volumeRecordsMax: number,
@@ -206,7 +206,7 @@ function limitLines(
   return { lines: limited.records.map((record) => JSON.stringify(record)), droppedRecords: limited.droppedRecords }
 }
 
-/** Replaces the oldest records of each volume beyond the limit with one record of their number. */
+/** Replaces the oldest records of each owner beyond the limit with one record that has their number. */
 export function limitRecords(
   records: readonly JournalRecord[],
   volumeRecordsMax: number,
