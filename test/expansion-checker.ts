@@ -31,7 +31,7 @@ export interface ExpansionChecker {
   readonly claims: ReadonlyMap<string, any>
   readonly volumes: ReadonlyMap<string, any>
   readonly changedMs: number
-  /** Number of changes that were applied. Several may have the same time. */
+  /** Number of commits that changed an object. Several may have the same time. */
   readonly changeCount: number
   /** Returns the objects as text, for a failed test's message. */
   text(): string

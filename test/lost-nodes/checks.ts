@@ -28,7 +28,7 @@ export async function listObjects(server: RunningServer, name: keyof typeof LIST
   return json.items
 }
 
-/** Returns the volumes of the shared driver that are mounted for writing on each node, by volume. */
+/** Returns the nodes on which each volume of the shared driver is mounted for writing. */
 async function readMountedNodes({ shared, dirOf }: LostNodesCluster): Promise<Map<string, Set<string>>> {
   const nodesByVolume = new Map<string, Set<string>>()
   for (const { root, target, options } of await host.mounts.list()) {
@@ -41,8 +41,8 @@ async function readMountedNodes({ shared, dirOf }: LostNodesCluster): Promise<Ma
 }
 
 /**
- * Returns the volumes that two nodes can write to. A node in quarantine does not count: it has returned, and its agent is
- * unmounting what it mounted before.
+ * Returns the volumes that two nodes can write to. A node whose processes do not run does not count, nor does a node in quarantine: it
+ * has returned, and its agent is unmounting what it mounted before.
  */
 export async function findTwiceWritable(cluster: LostNodesCluster): Promise<string[]> {
   // The nodes are read before the mounts: a node that is in service now must have unmounted what is no longer its own.
@@ -55,7 +55,7 @@ export async function findTwiceWritable(cluster: LostNodesCluster): Promise<stri
   })
 }
 
-/** Returns the volumes to which a pod wrote after another pod had started to. Each line of a volume's log is the uid of a pod. */
+/** Returns the volumes to which a pod wrote again after another pod had written. Each line of a volume's log is the uid of a pod. */
 export async function findInterleavedWrites({ shared }: LostNodesCluster): Promise<string[]> {
   const problems: string[] = []
   for (const volume of await readdir(shared.volumesDir)) {

@@ -9,7 +9,10 @@ export interface ProvisioningLoad {
   readonly counts: ReadonlyMap<string, number>
   /** Provisions no more claims on this node. Resolves when the node has none. */
   pause(node: string): Promise<void>
-  /** Provisions no more claims on this node and does not wait for one in progress, which ends when the node has returned or the claim loses its node. */
+  /**
+   * Provisions no more claims on this node and does not wait for one in progress, which ends when the node has returned or the claim
+   * loses its node.
+   */
   abandon(node: string): void
   resume(node: string): void
   readonly problems: readonly string[]

@@ -1,6 +1,7 @@
 // Runs the replicated control plane: three etcd members and three servers behind a TCP load balancer, with the same controllers,
-// schedulers and node components as cluster.ts, on three nodes. Every component except the drivers can be cut off from the network: etcd members
-// reach each other, servers reach etcd, and the other components reach the load balancer through proxies of their own.
+// schedulers and node components as cluster.ts, on three nodes. Every component except the drivers can be cut off from the
+// network: etcd members reach each other, servers reach etcd, and the other components reach the load balancer through proxies of
+// their own.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'

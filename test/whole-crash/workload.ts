@@ -11,7 +11,7 @@ import type { WatchRecorder } from './watch-recorder.ts'
 import { COLLECTIONS } from './watch-recorder.ts'
 
 export interface Workload {
-  /** Creates the classes, namespaces and quotas. */
+  /** Creates the CSIDriver, classes, namespaces and quotas. */
   setUp(): Promise<void>
   /** Runs one user until the signal is aborted. */
   act(signal: AbortSignal): Promise<void>
