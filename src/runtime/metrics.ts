@@ -96,7 +96,7 @@ export function createClientMetrics(registry: Registry, operations?: OperationRe
     })
   cacheGauge(
     'stowage_watch_last_event_age_seconds',
-    'Time since the last event or bookmark of the watch.',
+    'Time since the last list, event or bookmark of the watch.',
     (cache) => cache.lastEventAgeMs() / 1_000,
   )
   cacheGauge('stowage_cache_objects', 'Objects in the cache.', (cache) => cache.stats().objects)

@@ -26,7 +26,7 @@ export async function kubeconfigConnection({ path, context, clock }: KubeconfigO
   const { parse } = yamlModule.default ?? yamlModule // in the bundle, the module is the default export
   const config = asRecord(parseConfig(await readFile(path, 'utf8'), parse))
   if (!('clusters' in config || 'contexts' in config || 'current-context' in config)) {
-    throw new Error('it is not a kubeconfig: it has no clusters, contexts and current-context')
+    throw new Error('it is not a kubeconfig: it has no clusters, contexts or current-context')
   }
   const contextName = context ?? asString(config['current-context'])
   if (!contextName) throw new Error(`${path} has no current-context: set one, or select a context`)

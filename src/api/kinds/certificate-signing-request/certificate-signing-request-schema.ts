@@ -23,7 +23,7 @@ const certificateSigningRequestCondition = object(
   {
     type: req(1, string, 'Approved, Denied, Failed or a type of the signer.'),
     status: req(6, string, 'True, False or Unknown; only True for Approved, Denied and Failed.'),
-    reason: opt(2, string, 'Brief reason of the decision.'),
+    reason: opt(2, string, 'Brief reason for the decision.'),
     message: opt(3, string, 'Details of the decision.'),
     lastUpdateTime: opt(4, time, 'When the condition was last written.'),
     lastTransitionTime: opt(5, time, 'When the status of the condition last changed.'),

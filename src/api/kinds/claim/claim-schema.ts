@@ -58,7 +58,7 @@ export const persistentVolumeClaimSpec = object(
     allocatedResources: opt(
       0,
       map(quantity),
-      'Largest storage size that the claim ever requested. Charged to quota. Set by the server; read-only.',
+      'Storage size charged to quota: the largest that the claim has requested, unless the server charges the current size. Set by the server; read-only.',
     ),
   },
 )
@@ -149,7 +149,7 @@ const persistentVolumeClaimStatus = object(
     allocatedResourceStatuses: opt(
       7,
       map(oneOf(...ALLOCATED_RESOURCE_STATUSES)),
-      'Progress of the change of each resource; no entry means that none is in progress.',
+      'Progress of the change to each resource; no entry means that none is in progress.',
     ),
     currentVolumeAttributesClassName: ptr(8, string, 'Current attributes class of the volume; unset if it has none.'),
     modifyVolumeStatus: ptr(

@@ -31,7 +31,7 @@ const namespaceStatus = object('io.k8s.api.core.v1.NamespaceStatus', 'Current st
   }),
 })
 
-export const namespace = object('io.k8s.api.core.v1.Namespace', 'A scope for names, quota and access rights.', {
+export const namespace = object('io.k8s.api.core.v1.Namespace', 'A scope for names, quotas and access control.', {
   metadata: req(1, objectMeta, 'Standard object metadata.'),
   spec: opt(2, namespaceSpec, 'Desired state of the namespace.'),
   status: opt(3, namespaceStatus, 'Current state of the namespace.'),

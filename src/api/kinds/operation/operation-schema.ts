@@ -46,19 +46,23 @@ const operationReference = object('dev.stowage.v1.OperationReference', 'Refers t
 })
 export type OperationReference = Infer<typeof operationReference>
 
-const operationReportSpec = object('dev.stowage.v1.OperationReportSpec', 'Changes of the operations of a process.', {
-  process: req(1, string, 'The reporting process.'),
-  isComplete: opt(
-    2,
-    boolean,
-    'Whether the operations are the first of a complete list: all earlier operations of the process are removed.',
-  ),
-  operations: opt(3, list(operation), 'New and changed operations.'),
-  removed: opt(4, list(operationReference), 'Operations that no longer exist.'),
-  activities: opt(5, list(activity), 'Attempts and driver calls since the last report, for the journal of volumes.'),
-  volumes: opt(6, list(volumeUsage), 'Usage of the volumes that the process has mounted.'),
-  replacesVolumes: opt(7, boolean, 'Whether the volumes replace those that the process has reported before.'),
-})
+const operationReportSpec = object(
+  'dev.stowage.v1.OperationReportSpec',
+  'Changes to the operations of a process, its activities and the usage of its volumes.',
+  {
+    process: req(1, string, 'The reporting process.'),
+    isComplete: opt(
+      2,
+      boolean,
+      'Whether the operations are the first of a complete list: all earlier operations of the process are removed.',
+    ),
+    operations: opt(3, list(operation), 'New and changed operations.'),
+    removed: opt(4, list(operationReference), 'Operations that no longer exist.'),
+    activities: opt(5, list(activity), 'Attempts and driver calls since the last report, for the journal of volumes.'),
+    volumes: opt(6, list(volumeUsage), 'Usage of the volumes that the process has mounted.'),
+    replacesVolumes: opt(7, boolean, 'Whether the volumes replace those that the process has reported before.'),
+  },
+)
 export type OperationReportSpec = Infer<typeof operationReportSpec>
 
 const operationReportStatus = object('dev.stowage.v1.OperationReportStatus', 'The answer to a report.', {
@@ -68,7 +72,7 @@ export type OperationReportStatus = Infer<typeof operationReportStatus>
 
 export const operationReport = object(
   'dev.stowage.v1.OperationReport',
-  'With it, a process reports its operations to the API server. It is not stored.',
+  'Reports the operations, activities and volume usage of a process to the API server. It is not stored.',
   {
     metadata: req(1, objectMeta, 'Not used.'),
     spec: req(2, operationReportSpec, 'The changes since the last report.'),

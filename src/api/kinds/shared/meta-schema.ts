@@ -48,7 +48,7 @@ export const objectMeta = object('io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMet
     string,
     'Version of the stored object. An update that carries it fails if the object has changed since.',
   ),
-  generation: opt(7, int64, 'Number of changes of the desired state, for kinds that count them.'),
+  generation: opt(7, int64, 'Number of changes to the desired state, for kinds that count them.'),
   creationTimestamp: opt(8, time, 'When the server created the object.'),
   deletionTimestamp: ptr(
     9,

@@ -33,7 +33,7 @@ const rollingUpdateStatefulSetStrategy = object(
 
 const statefulSetUpdateStrategy = object(
   'io.k8s.api.apps.v1.StatefulSetUpdateStrategy',
-  'How pods are replaced after a change of the template.',
+  'How pods are replaced after a change to the template.',
   {
     type: opt(
       1,
@@ -79,7 +79,7 @@ export const statefulSetSpec = object('io.k8s.api.apps.v1.StatefulSetSpec', 'Des
     oneOf('OrderedReady', 'Parallel'),
     'Whether pods are created and deleted one after the other or all at once; OrderedReady by default. Immutable.',
   ),
-  updateStrategy: opt(7, statefulSetUpdateStrategy, 'How pods are replaced after a change of the template.'),
+  updateStrategy: opt(7, statefulSetUpdateStrategy, 'How pods are replaced after a change to the template.'),
   revisionHistoryLimit: ptr(8, int32, 'Number of unused revisions to keep; 10 by default.'),
   minReadySeconds: opt(9, int32, 'Seconds for which a pod must be ready before it is available.'),
   persistentVolumeClaimRetentionPolicy: ptr(

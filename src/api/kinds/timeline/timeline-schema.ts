@@ -20,12 +20,12 @@ const timelineReviewSpec = object('dev.stowage.v1.TimelineReviewSpec', 'The obje
   kind: req(1, oneOf(...TIMELINE_KINDS), 'PersistentVolumeClaim or PersistentVolume.'),
   namespace: opt(2, string, 'Namespace of a claim.'),
   name: req(3, string, 'Name of the claim or volume, which may be deleted.'),
-  uid: opt(4, string, 'Which of several objects that had the name. Default: the newest.'),
+  uid: opt(4, string, 'UID of the object, if several had the name. Default: the newest.'),
 })
 
 const timelineEntry = object(
   'dev.stowage.v1.TimelineEntry',
-  'A committed change of an object, an attempt of a component, a call to a CSI driver, or an event.',
+  'A committed change to an object, an attempt of a component, a call to a CSI driver, or an event.',
   {
     time: req(1, microTime, 'When the change was made, or the attempt or call started.'),
     durationMs: opt(2, double, 'How long an attempt or a call took, in milliseconds.'),

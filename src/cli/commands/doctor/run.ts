@@ -119,7 +119,7 @@ async function readSocket(
 function readSubject({ component, features, namespace, as: user }: DoctorFlags): Subject | undefined {
   if (component === undefined) {
     if (user !== undefined || features !== undefined)
-      throw new UsageError('Set --component with --as and --features: it selects the rights to check.')
+      throw new UsageError('Set --component with --as and --features: it selects the permissions to check.')
     return undefined
   }
   selectRules(component, features) // rejects unknown features

@@ -82,7 +82,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
   if (ca === undefined && flags.runCommands)
     log.warn(
       { nodeName },
-      'the kubeconfig has no CA, so the API server cannot be authenticated: serving no logs and commands',
+      'the kubeconfig has no CA, so the API server cannot be authenticated: serving no logs or commands',
     )
   const issueCertificate = (signal: AbortSignal) =>
     ensureServingCertificate({ root, nodeName, ca: ca!, client, clock, log }, signal)

@@ -7,6 +7,6 @@ export const addServer: AddCommand = (program, deps) =>
   void addServeCommand(program, deps, {
     name: 'server',
     summary: 'start only the API server',
-    description: 'Starts the API server without the controllers, the scheduler and nodes of `stowage up`.',
+    description: 'Starts the API server without the controllers, scheduler or nodes of `stowage up`.',
     runsControllers: false,
   })

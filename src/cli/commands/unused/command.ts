@@ -12,7 +12,7 @@ export const addUnused: AddCommand = (program, deps) => {
     .summary('list claims, volumes and classes that nothing uses, and the space that they hold')
     .description(
       'Lists claims that no pod uses, volumes that no claim uses, and classes that neither uses, with the space that each ' +
-        'would free and the command that removes it; commands that delete data are marked with LOSES DATA. The time since ' +
+        'would free and the command that removes or explains it; commands that delete data are marked with LOSES DATA. The time since ' +
         'which no pod uses a claim is known with the feature gate PersistentVolumeClaimUnusedSinceTime; without it, the age of ' +
         'the claim is an upper bound. Classes are listed with --all-namespaces. The command only reads.',
     )

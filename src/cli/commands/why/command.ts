@@ -10,7 +10,7 @@ export const addWhy: AddCommand = (program, deps) => {
     .description(
       'Prints the causes that keep a claim, pod, volume or node of any Kubernetes cluster from being ready, as a tree down to ' +
         'each node and its amounts, with the commands that fix them. It only reads, and evaluates the objects with the rules of ' +
-        'the Stowage scheduler and controllers. Objects that you may not read are reported as unknown, with the missing right.',
+        'the Stowage scheduler and controllers. Objects that you may not read are reported as unknown, with the missing permission.',
     )
     .argument('<object>', 'kind and name: pvc/NAME, pod/NAME, pv/NAME or node/NAME')
     .option('-n, --namespace <name>', 'namespace of the claim or pod (default: the namespace of the kubeconfig)')

@@ -116,7 +116,7 @@ export function findNameProblem(name: string): string | undefined {
     return `GetPluginInfo returns the name ${JSON.stringify(name)} with ${name.length} characters; CSI allows ${NAME_LENGTH_MAX}`
   const [problem] = dns1123SubdomainProblems(name)
   return problem
-    ? `GetPluginInfo returns the name ${JSON.stringify(name)}, for which no CSIDriver and no StorageClass can exist: ${problem}`
+    ? `GetPluginInfo returns the name ${JSON.stringify(name)}, for which no CSIDriver or StorageClass can exist: ${problem}`
     : undefined
 }
 

@@ -33,8 +33,8 @@ export function BulkScreen() {
               {value?.runs.length === 0 && (
                 <Empty title="This console has no runs yet.">
                   <p>
-                    A run grows many claims or moves them to another attributes class, one after the other, and stops
-                    when too many fail. It continues while this page is closed, as long as the console runs.
+                    A run grows many claims or moves them to another attributes class, a limited number at a time, and
+                    stops when too many fail. It continues while this page is closed, as long as the console runs.
                   </p>
                 </Empty>
               )}

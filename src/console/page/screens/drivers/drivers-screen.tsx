@@ -46,7 +46,8 @@ export function DriversScreen() {
               <div class="panel-column">
                 <Empty title="There are no drivers.">
                   <p>
-                    A driver appears here when it has a CSIDriver object, a class names it, or a node has registered it.
+                    A driver appears here when it has a CSIDriver object, a class names it, a node has registered it, or
+                    a volume uses it.
                   </p>
                 </Empty>
               </div>

@@ -121,7 +121,10 @@ const LimitTable = ({ limits }: { readonly limits: readonly QuotaLimit[] }) => (
           </td>
           <td class="bar-cell">
             {limit.used === undefined || limit.hard === 0 ? (
-              <Unavailable short reason="The quota controller has not counted this limit yet." />
+              <Unavailable
+                short
+                reason={limit.hard === 0 ? 'The limit is 0.' : 'The quota controller has not counted this limit yet.'}
+              />
             ) : (
               <span class="size-cell">
                 <Meter share={limit.used / limit.hard} label={`Used of ${limit.namespace}`} />
