@@ -1,5 +1,6 @@
 // Creates the built-in namespaces and priority classes and, in a new store, the initial objects, before the first client
-// connects. A built-in class that was deleted, or replaced by one with another value or policy, is restored. Safe to run at every start and on several servers at once.
+// connects. A built-in class that was deleted, or replaced by one with another value or policy, is restored. Safe to run
+// at every start and on several servers at once.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { namespaceKind } from '../api/kinds/namespace/namespace.ts'
 import { BUILT_IN_PRIORITY_CLASSES } from '../api/kinds/priority-class/built-in-classes.ts'

@@ -18,8 +18,8 @@ export interface JournalLimits {
   /** Chunks are merged when there are this many. */
   readonly chunks: number
   /**
-   * Records of one object, or calls for one volume, in a segment. Beyond it, one record with their number replaces the oldest; the creation is
-   * kept.
+   * Records of one object, or calls for one volume, in a segment. Beyond it, one record with their number replaces the oldest;
+   * the creation is kept.
    */
   readonly volumeRecords: number
   /** Bytes of all segments. Beyond it, the oldest segments are deleted. */
