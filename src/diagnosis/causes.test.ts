@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Operation } from '../api/kinds/operation/operation-schema.ts'
 import { diagnose, type Target } from './diagnose.ts'
 import type { Diagnosis } from './diagnosis.ts'
+import { explainClaims } from './explain-claims.ts'
 import { SNAPSHOT_KINDS, type Snapshot, type SnapshotList } from './snapshot.ts'
 
 const NOW_MS = Date.parse('2026-01-01T00:10:00Z')
@@ -12,10 +13,14 @@ const inShop = (name: string, fields: object = {}) => ({ namespace: 'shop', name
 const pod: Target = { kind: 'pod', namespace: 'shop', name: 'web' }
 const claim: Target = { kind: 'pvc', namespace: 'shop', name: 'data' }
 
-function diagnoseIn(lists: Partial<Record<SnapshotList, readonly object[]>>, target: Target): Diagnosis {
+function snapshotOf(lists: Partial<Record<SnapshotList, readonly object[]>>): Snapshot {
   const empty = Object.fromEntries(Object.keys(SNAPSHOT_KINDS).map((list) => [list, []]))
   const facts = { nowMs: NOW_MS, missingRights: [], notServed: new Set() }
-  const result = diagnose({ ...empty, ...lists, ...facts } as unknown as Snapshot, target)
+  return { ...empty, ...lists, ...facts } as unknown as Snapshot
+}
+
+function diagnoseIn(lists: Partial<Record<SnapshotList, readonly object[]>>, target: Target): Diagnosis {
+  const result = diagnose(snapshotOf(lists), target)
   if (result.is !== 'diagnosed') throw new Error(result.is)
   return result.diagnosis
 }
@@ -365,6 +370,29 @@ describe('diagnose, for a claim whose volume existed on a lost node only', () =>
     expect(diagnoseIn({ ...lists, nodes: [lostNode] }, claim).message).toContain('sets no policy for lost volumes')
     expect(diagnoseIn({ ...lists, classes, nodes: [node('a'), node('b')] }, claim)).toMatchObject({ reason: 'Bound' })
   })
+
+  it('PLUS-1 PLUS-11 lists the claim among those that are not ready, although its status shows no problem', async () => {
+    const explain = async (...nodes: readonly object[]) =>
+      (await explainClaims(snapshotOf({ ...lists, nodes }), { linesMax: 10, pause: async () => {} })).lines
+    expect(await explain(lostNode)).toMatchObject([{ name: 'data', state: 'failed' }])
+    expect(await explain(node('a'))).toEqual([])
+  })
+})
+
+describe('diagnose, for a volume that is being deleted', () => {
+  it.each(['external-provisioner.volume.kubernetes.io/finalizer', 'kubernetes.io/pv-controller'])(
+    'PLUS-1 names the finalizer %s that the provisioner removes',
+    (finalizer) => {
+      const { metadata, spec } = volume('pv', 'data')
+      const deleted = {
+        metadata: { ...metadata, deletionTimestamp: at(60), finalizers: [finalizer] },
+        spec,
+        status: { phase: 'Released' },
+      }
+      const diagnosis = diagnoseIn({ volumes: [deleted] }, { kind: 'pv', name: 'pv' } as Target)
+      expect(diagnosis.children).toMatchObject([{ subject: { name: finalizer }, reason: 'StorageExists' }])
+    },
+  )
 })
 
 describe('diagnose, for a node whose labels do not match its drivers', () => {

@@ -31,7 +31,7 @@ export function diagnoseVolumeDeletion(volume: Readonly<Stored<PersistentVolume>
   const children = (volume.metadata.finalizers ?? []).map((finalizer) => {
     if (finalizer === VOLUME_PROTECTION_FINALIZER) return diagnoseBoundVolume(volume)
     if (finalizer === EXTERNAL_PROVISIONER_FINALIZER || finalizer === IN_PROCESS_PROVISIONER_FINALIZER)
-      return diagnoseStorageDeletion(volume, cluster)
+      return diagnoseStorageDeletion(volume, finalizer, cluster)
     if (finalizer.startsWith(ATTACHER_PREFIX)) return diagnoseAttached(volume, finalizer, cluster)
     return diagnoseOtherFinalizer(subject, finalizer, 'pv')
   })
@@ -121,13 +121,17 @@ function diagnoseBoundVolume({ status, spec }: Readonly<PersistentVolume>): Diag
   }
 }
 
-function diagnoseStorageDeletion(volume: Readonly<Stored<PersistentVolume>>, cluster: Cluster): Diagnosis {
+function diagnoseStorageDeletion(
+  volume: Readonly<Stored<PersistentVolume>>,
+  finalizer: string,
+  cluster: Cluster,
+): Diagnosis {
   const { spec, metadata } = volume
   const driver = spec?.csi?.driver ?? metadata.annotations?.['pv.kubernetes.io/provisioned-by'] ?? 'the provisioner'
   const subject: Subject = { kind: 'PersistentVolume', name: metadata.name }
   const answer = lastFailure(cluster, subject, 'delete', { reasons: ['VolumeFailedDelete'] })
   return {
-    subject: finalizerSubject(EXTERNAL_PROVISIONER_FINALIZER),
+    subject: finalizerSubject(finalizer),
     state: answer ? 'failed' : 'waiting',
     reason: 'StorageExists',
     message: `the provisioner of ${driver} removes the finalizer after it has deleted the storage`,

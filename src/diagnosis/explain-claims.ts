@@ -1,9 +1,10 @@
-// Explains in one line each claim of a snapshot whose spec and status show that it is not ready, for lists of claims.
+// Explains in one line each claim of a snapshot that is not ready, for lists of claims: its spec or status shows it, or its volume is lost.
 // diagnose.ts returns the whole tree for one object.
 import { compareQuantities } from '../api/quantity.ts'
 import { diagnoseClaim } from './claim.ts'
 import { type Claim, createCluster } from './cluster.ts'
 import type { Diagnosis, DiagnosisState } from './diagnosis.ts'
+import { listLostVolumes } from './lost-volume.ts'
 import type { Snapshot } from './snapshot.ts'
 
 export interface ClaimLine {
@@ -27,7 +28,10 @@ export async function explainClaims(
   snapshot: Snapshot,
   { linesMax, pause }: ExplainOptions,
 ): Promise<{ readonly lines: readonly ClaimLine[]; readonly omitted: number }> {
-  const candidates = snapshot.claims.filter(mayBeUnready)
+  const lostVolumes = listLostVolumes(snapshot)
+  const candidates = snapshot.claims.filter(
+    (claim) => mayBeUnready(claim) || lostVolumes.has(claim.spec?.volumeName ?? ''),
+  )
   const cluster = createCluster(snapshot)
   const lines: ClaimLine[] = []
   let examined = 0

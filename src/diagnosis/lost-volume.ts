@@ -1,24 +1,34 @@
 // Diagnoses a claim whose volume exists on a lost node only, and the policy of its class for such volumes.
 import type { Stored } from '../api/kind.ts'
 import { lostSince } from '../api/kinds/node/fencing.ts'
+import type { Node } from '../api/kinds/node/node-schema.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 import { formatLostVolumePolicy, readLostVolumePolicy } from '../volumes/lost-volume-policy.ts'
 import { existsOnlyOn } from '../volumes/node-affinity.ts'
 import { type Claim, type Cluster, claimSubject } from './cluster.ts'
 import { type Diagnosis, destructiveFix, fix } from './diagnosis.ts'
 import { diagnoseNodeHealth } from './node-health.ts'
+import type { Snapshot } from './snapshot.ts'
+
+type StoredNode = Readonly<Stored<Node>>
+type Volume = Readonly<Stored<PersistentVolume>>
+
+/** Returns the names of the volumes that exist on a lost node only. */
+export function listLostVolumes({ nodes, volumes }: Pick<Snapshot, 'nodes' | 'volumes'>): ReadonlySet<string> {
+  const lostNodes = listLostNodes(nodes)
+  if (lostNodes.length === 0) return new Set()
+  return new Set(volumes.filter((volume) => findOnlyNode(volume, lostNodes)).map(({ metadata }) => metadata.name))
+}
+
+const listLostNodes = (nodes: readonly StoredNode[]): readonly StoredNode[] =>
+  nodes.filter((node) => lostSince(node) !== undefined)
+
+const findOnlyNode = (volume: Volume, nodes: readonly StoredNode[]): StoredNode | undefined =>
+  nodes.find(({ metadata }) => existsOnlyOn(volume, { name: metadata.name, labels: metadata.labels ?? {} }))
 
 /** Returns undefined if the volume is not lost. */
-export function diagnoseLostVolume(
-  claim: Claim,
-  volume: Readonly<Stored<PersistentVolume>>,
-  cluster: Cluster,
-): Diagnosis | undefined {
-  const node = cluster.snapshot.nodes.find(
-    (candidate) =>
-      lostSince(candidate) !== undefined &&
-      existsOnlyOn(volume, { name: candidate.metadata.name, labels: candidate.metadata.labels ?? {} }),
-  )
+export function diagnoseLostVolume(claim: Claim, volume: Volume, cluster: Cluster): Diagnosis | undefined {
+  const node = findOnlyNode(volume, listLostNodes(cluster.snapshot.nodes))
   if (!node) return undefined
   const { namespace = '', name } = claimSubject(claim)
   const nodeName = node.metadata.name
