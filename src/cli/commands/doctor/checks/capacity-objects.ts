@@ -13,6 +13,7 @@ import {
   managedBy,
   parseManagedBy,
 } from '../../../../controllers/capacity/index.ts'
+import { TEMPLATE_LABEL } from '../../capacity/plan-templates.ts'
 import type { Check, DoctorContext, Finding } from '../check.ts'
 
 export const capacityObjects: Check = {
@@ -74,6 +75,7 @@ async function createProblemFinder({
         ? `no node with the driver ${driver} has a producer ${producer}`
         : `the node ${node.name} does not run the driver ${driver}`
     }
+    if (metadata.labels?.[TEMPLATE_LABEL] !== undefined) return undefined // of a node group that has no nodes yet
     const selector = labelSelectorFromObject(nodeTopology)
     if (nodeTopology && !nodes.some((candidate) => matchesLabels(selector, candidate.metadata.labels)))
       return `no node has the labels ${formatLabelSelector(selector) || 'of its topology'}`

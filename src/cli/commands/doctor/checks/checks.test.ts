@@ -345,12 +345,17 @@ describe('the check of capacity objects', () => {
     storageclasses: [createObject('fast', { provisioner: DRIVER })],
   }
 
-  it('PLUS-9 reports objects of a deleted class, of a segment without nodes, and of a node without the driver', async () => {
+  it('PLUS-9 reports objects of a deleted class, of a segment without nodes, and of a node without the driver, but no templates of node groups', async () => {
     const csistoragecapacities = [
       capacity('in-use', {}),
       capacity('of-node', {}, { 'csi.storage.k8s.io/managed-by': managedBy('n1') }),
       capacity('no-class', { storageClassName: 'slow' }),
       capacity('no-node', { nodeTopology: { matchLabels: { zone: 'b' } } }),
+      capacity(
+        'template',
+        { nodeTopology: { matchLabels: { zone: 'c' } } },
+        { 'capacity.stowage.dev/template': 'group' },
+      ),
       capacity('removed', {}, { 'csi.storage.k8s.io/managed-by': managedBy('n2') }),
     ]
     expect(await run(capacityObjects, { objects: { ...objects, csistoragecapacities } })).toEqual([
