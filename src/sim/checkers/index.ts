@@ -15,7 +15,8 @@ import { createExemptions } from './exemptions.ts'
 import { checkGrowth, findGrowthProblems } from './growth.ts'
 import { checkIntents } from './intents.ts'
 import { checkLeases } from './leases.ts'
-import { followLostVolumes } from './lost-volumes.ts'
+import { followLostVolumes } from './lost-nodes/lost-volumes.ts'
+import { checkWriters, followStaleMounts } from './lost-nodes/writers.ts'
 import { checkWrites } from './lost-writes.ts'
 import { findGaugeProblems, findMetricProblems, findReservationProblems } from './metrics.ts'
 import { checkMounts } from './mounts.ts'
@@ -29,7 +30,6 @@ import { followRetries } from './retries.ts'
 import { checkSizes } from './sizes.ts'
 import { checkStatefulSets } from './stateful-sets.ts'
 import { addObserver } from './watch-observer.ts'
-import { checkWriters, followStaleMounts } from './writers.ts'
 
 export interface CheckersOptions {
   readonly system: System

@@ -7,8 +7,8 @@ import type { DriverCall, System } from '../engine/system.ts'
 import { assetName, assetOf, type ObjectOf } from '../engine/view.ts'
 import { type DriverName, nodeIdOf, nodeOfId } from '../plan/catalog.ts'
 import { type CheckContext, findDriverVolume } from './context.ts'
+import type { StaleMounts } from './lost-nodes/writers.ts'
 import { nodeOfCall } from './overlaps.ts'
-import type { StaleMounts } from './writers.ts'
 
 const MULTI_NODE_MODES: ReadonlySet<Mode> = new Set([
   Mode.MULTI_NODE_READER_ONLY,

@@ -3,12 +3,12 @@
 //
 // A machine writes while it runs, even if it is cut off from the server. A stale mount (followStaleMounts) is not writable. The rule
 // concerns drivers with attachments: without them, as in Kubernetes, nothing keeps the pods of one claim on one node.
-import { isFenced } from '../../api/kinds/node/fencing.ts'
-import type { System } from '../engine/system.ts'
-import type { View } from '../engine/view.ts'
-import { nodeOfId } from '../plan/catalog.ts'
-import { type CheckContext, listAssets, parseAsset } from './context.ts'
-import { supportsAttachments } from './mounts.ts'
+import { isFenced } from '../../../api/kinds/node/fencing.ts'
+import type { System } from '../../engine/system.ts'
+import type { View } from '../../engine/view.ts'
+import { nodeOfId } from '../../plan/catalog.ts'
+import { type CheckContext, listAssets, parseAsset } from '../context.ts'
+import { supportsAttachments } from '../mounts.ts'
 
 const SHARED_MODES = ['ReadWriteMany', 'ReadOnlyMany']
 

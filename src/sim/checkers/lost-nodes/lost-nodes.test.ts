@@ -1,12 +1,12 @@
 // Tests the checkers of lost nodes: each plants a state or a request that a bug would cause, and expects the violation.
 import { describe, expect, it } from 'vitest'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
-import type { Client } from '../../client/index.ts'
-import { aClaim, aClass, aNode, aPod, aVolume, createFixture } from './checkers.fixture.ts'
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
+import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
+import type { Client } from '../../../client/index.ts'
+import { aClaim, aClass, aNode, aPod, aVolume, createFixture } from '../checkers.fixture.ts'
+import { checkMounts } from '../mounts.ts'
+import { findOperationProblems } from '../operations.ts'
 import { followLostVolumes } from './lost-volumes.ts'
-import { checkMounts } from './mounts.ts'
-import { findOperationProblems } from './operations.ts'
 import { checkWriters, followStaleMounts } from './writers.ts'
 
 const OUT_OF_SERVICE = { key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }
