@@ -132,7 +132,7 @@ const MISSING_RIGHT_RETRY_MS = 30_000
 const IMMEDIATE_RETRIES_MAX = 3
 const REASON_LENGTH_MAX = 2_000
 /** The share of the workers that a lane has. Further keys of the lane wait. */
-const LANE_SHARE = 0.5
+const LANE_PERCENT = 50
 
 interface Item {
   readonly key: ObjectKey
@@ -183,7 +183,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   let nextItem: Item | undefined
   /** The lanes with running or parked keys. */
   const lanes = new Map<string, Lane>()
-  const laneWorkers = Math.max(1, Math.floor(workers * LANE_SHARE))
+  const laneWorkers = Math.max(1, Math.floor((workers * LANE_PERCENT) / 100))
   let parkedCount = 0
   const runningItems = new Set<Item>()
   let waitingCount = 0
