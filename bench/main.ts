@@ -90,9 +90,9 @@ ${partsText.join('\n')}
   --profile DIR   write CPU profiles of the measured processes and flame graphs to DIR (see DIR/index.html);
                   profiling slows everything down, so do not use the figures
   --against COMMIT
-                  build COMMIT beside this build, run the suites with both in turns, and print the ratio of each figure;
+                  build COMMIT beside this build, run the suites on both alternately, and print the ratio of each figure;
                   the suite processor runs once, with servers of both builds
-  --beside DIR    for the suite processor: compare with the programs of another build, in its directory dist
+  --beside DIR    compare with another build, whose directory dist is DIR (suite processor only)
   --rounds N      rounds of each build with --against (default 3)
   --dir DIR       create scratch directories in DIR, to measure its disk
   --help          show this help
@@ -128,8 +128,8 @@ async function main(): Promise<number> {
   }
 
   const log = (line: string) => void process.stderr.write(`${line}\n`)
-  const isInTurns = names.every((name) => SUITES[name]!.comparesInTurns)
-  if (values.against !== undefined && !isInTurns) {
+  const allCompareInOneRun = names.every((name) => SUITES[name]!.comparesInOneRun)
+  if (values.against !== undefined && !allCompareInOneRun) {
     const { only: parts, dir, long: isLong } = values
     const flags = [...(parts ? ['--only', parts] : []), ...(dir ? ['--dir', dir] : []), ...(isLong ? ['--long'] : [])]
     return compareWithCommit(values.against, {

@@ -48,7 +48,7 @@ export const processorSuite: Suite = {
     scheduling: (options) => measure(options, scheduling),
   },
   isOptional: true,
-  comparesInTurns: true,
+  comparesInOneRun: true,
 }
 
 interface Workload {

@@ -10,7 +10,7 @@ export interface Suite {
    * Set if --against runs the suite once, with the programs of both builds in turns, instead of once per build and round. It has an
    * effect only if it is set for all suites of the run.
    */
-  readonly comparesInTurns?: true
+  readonly comparesInOneRun?: true
 }
 
 /** Another build, whose programs are measured in turns with those of this build. */

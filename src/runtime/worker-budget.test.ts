@@ -101,7 +101,7 @@ describe('a worker budget', () => {
     )
   })
 
-  it('PLUS-5 limits the workers of all queues, and starts keys of one queue while those of another do not finish', async () => {
+  it('PLUS-5 limits the total number of workers, and processes the keys of one queue while those of another are blocked', async () => {
     const workerBudget = createWorkerBudget(4)
     const common = { clock: manualClock(), random: () => 0.5, workers: 100, workerBudget }
     const [claims, attachments] = ['claims', 'attachments'].map((name) => createWorkQueue({ ...common, name }))

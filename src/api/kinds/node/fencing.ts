@@ -1,33 +1,34 @@
-// The taints that fence a lost node, and the annotation that its agent sets when it returns. They are part of the API.
+// The taints that fence a lost node, the annotation that the agent of a returned node sets, and predicates for fenced and lost nodes.
 //
 //   out-of-service   an administrator has confirmed that the machine is off (`stowage node fence NAME --confirm-off`)
 //   quarantine       set by the node lifecycle controllers once the node is fenced. Its value identifies this fence. It stays until
 //                    the agent of the returned node has unmounted the volumes of pods that no longer belong to the node, and has
 //                    written the value to the annotation RELEASED_FENCE
 //
-// A node with one of the taints is fenced: the API server rejects its writes, except those of its return.
+// A node with one of the taints is fenced: the API server rejects writes of its agent, except those that report its return or finish
+// pods that are being deleted.
 import type { Node } from './node-schema.ts'
 
-/** Taint with which an operator guarantees that no workload runs on the node. */
+/** Taint with which an administrator guarantees that no workload runs on the node. */
 export const OUT_OF_SERVICE_TAINT = 'node.kubernetes.io/out-of-service'
 
 export const QUARANTINE_TAINT = 'stowage.dev/quarantine'
 
-/** Annotation of a Node: the value of the quarantine taint, set after the agent has unmounted the volumes of such pods. */
+/** Annotation that the agent sets on its Node to the value of the quarantine taint, once it has unmounted the volumes of removed pods. */
 export const RELEASED_FENCE = 'stowage.dev/released-fence'
 
-type Fencible = Pick<Readonly<Node>, 'spec'> | undefined
+type NodeWithTaints = Pick<Readonly<Node>, 'spec'> | undefined
 
-export const isOutOfService = (node: Fencible): boolean =>
+export const isOutOfService = (node: NodeWithTaints): boolean =>
   node?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE_TAINT) ?? false
 
 /** Returns the value of the quarantine taint; undefined if the node does not have the taint. */
-export function quarantineOf(node: Fencible): string | undefined {
+export function quarantineOf(node: NodeWithTaints): string | undefined {
   const taint = node?.spec?.taints?.find(({ key }) => key === QUARANTINE_TAINT)
   return taint && (taint.value ?? '')
 }
 
-export const isFenced = (node: Fencible): boolean => isOutOfService(node) || quarantineOf(node) !== undefined
+export const isFenced = (node: NodeWithTaints): boolean => isOutOfService(node) || quarantineOf(node) !== undefined
 
 /**
  * Whether an administrator has confirmed that the machine is off, and its agent is silent. A node that has the taint and still

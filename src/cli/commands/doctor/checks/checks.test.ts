@@ -187,7 +187,9 @@ describe('the check of driver capabilities', () => {
   it('PLUS-9 reports the capabilities if they suffice', async () => {
     const objects = { csidrivers, storageclasses, volumeattributesclasses }
     expect(await run(driverCapabilities, { objects, ...createSocketOptions() })).toEqual([
-      expect.stringMatching(/^ok disks\.example\.com 1\.2 supports what its classes use: CREATE_DELETE_VOLUME, /),
+      expect.stringMatching(
+        /^ok disks\.example\.com 1\.2 has every capability that its objects need\. Controller capabilities: CREATE_DELETE_VOLUME, /,
+      ),
     ])
   })
 

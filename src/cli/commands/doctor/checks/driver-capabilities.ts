@@ -32,8 +32,13 @@ export const driverCapabilities: Check = {
       ...(await compareObjects(context, facts)),
     ]
     if (findings.length > 0) return findings
-    const capabilities = [...facts.controller].sort().join(', ') || 'no controller capability'
-    return [{ status: 'ok', message: `${facts.name} ${facts.version} supports what its classes use: ${capabilities}.` }]
+    const capabilities = [...facts.controller].sort().join(', ') || 'none'
+    return [
+      {
+        status: 'ok',
+        message: `${facts.name} ${facts.version} has every capability that its objects need. Controller capabilities: ${capabilities}.`,
+      },
+    ]
   },
 }
 
