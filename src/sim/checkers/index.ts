@@ -109,7 +109,7 @@ export function createCheckers(options: CheckersOptions): Checkers {
         ...findProblems({ system, view, exemptions, classes, expectedAttributes, events }),
         ...findCacheProblems(),
         ...lostVolumes.problems(),
-        ...(hasOperations ? findOperationProblems(system, view) : []),
+        ...(hasOperations ? findOperationProblems(system, view, exemptions) : []),
         ...(system.setup.autoGrow ? findGrowthProblems(view) : []),
       ]
     },

@@ -8,11 +8,14 @@ import type { System } from '../engine/system.ts'
 import { assetOf, type ObjectOf, type View } from '../engine/view.ts'
 import { DRIVERS } from '../plan/catalog.ts'
 import { agentOf } from '../plan/process-names.ts'
-import { claimsOf, hasEnded, isDeleting, type Problem, parseAsset } from './context.ts'
+import { claimsOf, findDriverVolume, hasEnded, isDeleting, type Problem, parseAsset } from './context.ts'
+import type { Exemptions } from './exemptions.ts'
 import { hasResizer } from './feasibility.ts'
 import { maximumOf } from './growth.ts'
 
 type Operations = Pick<System, 'operationRegistries' | 'nodes'>
+/** Whether the driver lost the volume with its state, and does not have it again. */
+type IsLost = (asset: string) => boolean
 
 /** Registries serve their listeners at most once per second; the checker reads them as often. */
 const READ_INTERVAL_MS = 1_000
@@ -28,13 +31,14 @@ export function followOperations({ cluster, operationRegistries }: System, view:
   })
 }
 
-export function findOperationProblems(system: System, view: View): Problem[] {
+export function findOperationProblems(system: System, view: View, exemptions: Pick<Exemptions, 'isLost'>): Problem[] {
   const operations = listOperations(system)
+  const isLost: IsLost = (asset) => exemptions.isLost(asset) && !findDriverVolume(system, asset)
   const unreadyObjects = findUnreadyObjects(view)
   return [
     ...unreadyObjects.flatMap((object) => findMissingProblems(object, operations, system, view)),
     ...operations
-      .filter((operation) => !isExpected(operation, unreadyObjects, view))
+      .filter((operation) => !isExpected(operation, unreadyObjects, { view, isLost }))
       .map((operation): Problem => ({ rule: 'stale operation', text: `no object waits for ${describe(operation)}` })),
   ]
 }
@@ -84,14 +88,18 @@ function hasComponent({ kind, key }: UnreadyObject, system: System, view: View):
   }
   const claim = kind === 'PersistentVolumeClaim' ? view.claims.get(key) : undefined
   if (!claim || isDeleting(claim) || claim.status?.phase !== 'Bound') return true
-  const { driver } = parseAsset(assetOf(view.volumes.get(claim.spec?.volumeName ?? '')) ?? '')
+  const { driver } = parseAsset(assetOfClaim(claim, view))
   return DRIVERS.includes(driver) && hasResizer(system, driver)
 }
 
 /** Whether the object of the operation is not ready. A volume that is to be attached is ready, and a pod waits for it. */
-function isExpected({ operation, object }: Operation, unreadyObjects: readonly UnreadyObject[], view: View): boolean {
+function isExpected(
+  { operation, object }: Operation,
+  unreadyObjects: readonly UnreadyObject[],
+  { view, isLost }: { readonly view: View; readonly isLost: IsLost },
+): boolean {
   if (unreadyObjects.some(({ kind, uid }) => kind === object?.kind && uid === object.uid)) return true
-  if (operation === 'Publish') return waitsForDeletedClaim(object?.uid, view)
+  if (operation === 'Publish') return waitsAlthoughRunning(object?.uid, view, isLost)
   if (operation === 'AutoGrow') return mayGrow(object?.uid, view)
   if (object?.kind === 'Node') return isFenced(view.nodes.get(object.name ?? ''))
   if (operation === 'RecoverVolume') return [...view.nodes.values()].some((node) => lostSince(node) !== undefined)
@@ -111,11 +119,21 @@ const mayGrow = (claimUid: string | undefined, view: View): boolean => {
   return claim !== undefined && !isDeleting(claim) && maximumOf(claim) !== undefined
 }
 
-/** After a restart of its node, a Running pod stays Running, but its volume is not mounted again if its claim is being deleted. */
-const waitsForDeletedClaim = (podUid: string | undefined, view: View): boolean =>
+/**
+ * After a restart of its node or agent, a Running pod stays Running, but its volume is not mounted again if its claim is being deleted,
+ * and cannot be if its driver lost it: NodeStageVolume is answered with NOT_FOUND, which the operation tells the user.
+ */
+const waitsAlthoughRunning = (podUid: string | undefined, view: View, isLost: IsLost): boolean =>
   [...view.pods.values()].some(
-    (pod) => pod.metadata.uid === podUid && claimsOf(pod, view).some(({ claim }) => claim && isDeleting(claim)),
+    (pod) =>
+      pod.metadata.uid === podUid &&
+      claimsOf(pod, view).some(
+        ({ claim }) => claim && (isDeleting(claim) || (!hasEnded(pod) && isLost(assetOfClaim(claim, view)))),
+      ),
   )
+
+const assetOfClaim = ({ spec }: ObjectOf<'claim'>, view: View): string =>
+  assetOf(view.volumes.get(spec?.volumeName ?? '')) ?? ''
 
 const describe = ({ component, process, operation, phase, reason, message, object }: Operation): string =>
   `${component} ${operation} ${object?.kind} ${object?.name} (${object?.uid}) of ${process}: ${phase}, ${reason}, "${message}"`

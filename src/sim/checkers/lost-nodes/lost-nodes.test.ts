@@ -250,7 +250,7 @@ describe('checker of lost volumes', () => {
 
 describe('checker of operations', () => {
   it('PLUS-15 counts the operations of an agent until its machine is lost for good', () => {
-    const { system, view, put } = createFixture()
+    const { system, view, put, exemptions } = createFixture()
     const operation = (uid: string) => ({
       metadata: { namespace: 'team-a', name: `${uid}.0` },
       object: { kind: 'Pod', namespace: 'team-a', name: uid, uid },
@@ -263,11 +263,40 @@ describe('checker of operations', () => {
       ['node', aNode('n1')],
       ['pod', aPod('waiting', ['c'], { spec: { nodeName: 'n1' }, status: { phase: 'Pending' } })],
     )
-    const rules = () => findOperationProblems(system, view).map(({ rule }) => rule)
+    const rules = () => findOperationProblems(system, view, exemptions).map(({ rule }) => rule)
 
     Object.assign(system.nodes.get('n1')!, { isOn: false, isRunning: false, isReachable: false })
     expect(rules()).toEqual(['stale operation'])
     Object.assign(system.nodes.get('n1')!, { isLostForGood: true })
     expect(rules()).toEqual(['no operation'])
+  })
+
+  it('PLUS-15 accepts that a Running pod waits for a volume, only if its driver lost the volume', () => {
+    const { system, view, put, exemptions, addDriverVolume } = createFixture()
+    const operation = {
+      metadata: { namespace: 'team-a', name: 'uid-p.0' },
+      object: { kind: 'Pod', namespace: 'team-a', name: 'p', uid: 'uid-p' },
+      ...{ component: 'node', process: 'agent-n1', operation: 'Publish', phase: 'Retrying' },
+      ...{ reason: 'NotFound', message: 'volume "pv" does not exist' },
+    }
+    Object.assign(system, { operationRegistries: new Map([['agent-n1', { list: () => [operation] }]]) })
+    addDriverVolume('net.sim', 'pv')
+    const putPod = (phase: string) => put(['pod', aPod('p', ['c'], { spec: { nodeName: 'n1' }, status: { phase } })])
+    put(
+      ['volume', aVolume('pv', { phase: 'Bound', claim: 'c' })],
+      ['claim', aClaim('c', { phase: 'Bound', volumeName: 'pv' })],
+    )
+    putPod('Running')
+    const rules = () => findOperationProblems(system, view, exemptions).map(({ rule }) => rule)
+
+    expect(rules()).toEqual(['stale operation'])
+    system.drivers.get('net.sim')!.loseState()
+    exemptions.update()
+    expect(rules()).toEqual([])
+    putPod('Succeeded')
+    expect(rules()).toEqual(['stale operation'])
+    putPod('Running')
+    addDriverVolume('net.sim', 'pv')
+    expect(rules()).toEqual(['stale operation'])
   })
 })
