@@ -1,7 +1,13 @@
 // Tests NodeExpandVolume through the agent: when it is called, the claim status, and failures.
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
+import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Client } from '../client/index.ts'
 import type { CsiFailureCode } from '../csi/index.ts'
 import { type AgentFixtureOptions, CLAIMS, createAgentFixture, PODS, VOLUMES } from './agent.fixture.ts'
+import { type CsiVolume, csiVolumeOf } from './csi/csi-volume.ts'
+import { createExpandVolume, type ExpandDeps } from './csi/expand-volume.ts'
 
 const GI = 1024 ** 3
 const EXPANDED_TO_2GI = { capacity: { storage: '2Gi' } }
@@ -211,6 +217,84 @@ describe('a successful expansion', () => {
     await fixture.waitUntilIdle()
     expect(fixture.expandCalls()).toHaveLength(1)
     expect(fixture.fake.record.overlaps).toEqual([])
+  })
+})
+
+describe('the expansion of a volume that two pods of the node use', () => {
+  /** An expansion without an agent: the test decides which version of the claim each pod reads. */
+  async function createSharedFixture(state: string) {
+    const rejections: unknown[] = []
+    const fixture = await createAgentFixture({ autoStart: false })
+    const { server } = fixture
+    await fixture.createVolume('orders', { pv: EXPANDED_TO_2GI, claimStatus: withResizeState(state) })
+    const client: Client = {
+      ...fixture.client,
+      patch: (...args) =>
+        fixture.client.patch(...args).catch((error: unknown) => {
+          rejections.push(error)
+          throw error
+        }),
+    }
+    const nodeExpandVolume = vi.fn(async () => ({}))
+    const driver = { csi: { node: { nodeExpandVolume } }, capabilities: new Set(['EXPAND_VOLUME']) }
+    const deps = {
+      drivers: { get: () => driver },
+      records: { publication: () => ({}), stagingOf: () => undefined },
+      metrics: { measure: (_driver: string, _operation: string, work: () => Promise<unknown>) => work() },
+      events: { record: () => {} },
+    } as unknown as ExpandDeps
+    const clock = { nowMs: () => 0, monotonicMs: () => 0 } as Clock
+    const expand = createExpandVolume({ ...deps, client, clock, random: () => 0 })
+    return {
+      server,
+      rejections,
+      nodeExpandVolume,
+      capacity: async () => (await server.get(`${CLAIMS}/orders`)).json.status.capacity.storage,
+      async readVolume(): Promise<CsiVolume> {
+        const pv = await fixture.client.get(persistentVolumeKind, { name: 'pv-orders' })
+        const claim = await fixture.client.get(persistentVolumeClaimKind, { namespace: 'default', name: 'orders' })
+        return csiVolumeOf(pv, claim, { isReadOnly: false })!
+      },
+      expandFor(uid: string, volume: CsiVolume) {
+        const { driver, handle, mode, name: volumeName } = volume
+        const publication = {
+          uid,
+          driver,
+          handle,
+          mode,
+          volumeName,
+          isInline: false,
+          attachmentId: '',
+          target: '/target',
+        }
+        const pod = { metadata: { namespace: 'default', name: uid, uid }, spec: { containers: [] } }
+        return expand({ pod, volume, publication }, new AbortController().signal)
+      },
+    }
+  }
+
+  for (const state of ['NodeResizePending', 'NodeResizeInProgress']) {
+    it(`REX-8 calls the driver once and has no write rejected, although both read the claim in ${state}`, async () => {
+      const fixture = await createSharedFixture(state)
+      const volume = await fixture.readVolume()
+      await Promise.all([fixture.expandFor('shop', volume), fixture.expandFor('office', volume)])
+      await fixture.expandFor('shop', volume) // the cache still has not caught up
+      expect(fixture.nodeExpandVolume).toHaveBeenCalledTimes(1)
+      expect(fixture.rejections).toEqual([])
+      expect(await fixture.capacity()).toBe('2Gi')
+    })
+  }
+
+  it('REX-8 follows the claim again when it has changed since the last expansion', async () => {
+    const fixture = await createSharedFixture('NodeResizePending')
+    await fixture.expandFor('shop', await fixture.readVolume())
+    const status = withResizeState('NodeResizePending', '3Gi')
+    await fixture.server.patch(`${VOLUMES}/pv-orders`, { spec: { capacity: { storage: '3Gi' } } }, 'merge')
+    await fixture.server.patch(`${CLAIMS}/orders/status`, { status }, 'merge')
+    await fixture.expandFor('office', await fixture.readVolume())
+    expect(fixture.nodeExpandVolume).toHaveBeenCalledTimes(2)
+    expect(fixture.rejections).toEqual([])
+    expect(await fixture.capacity()).toBe('3Gi')
   })
 })
 

@@ -72,6 +72,8 @@ interface VolumeRecord {
   attempts: number
   notBeforeMs: number
   hasReportedReadOnly: boolean
+  /** The claim in the last answer of the server. The cache may not have it yet. */
+  answeredClaim?: Claim
 }
 
 export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
@@ -81,20 +83,37 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
   const lockVolume: KeyedLock = keyedLock()
 
   return async (published, signal) => {
+    const { volume } = published
     const record = getOrCreateRecord(published)
-    const plan = planNodeExpansion(published.volume, { mountedSize: record.size, isPodStarting: record.isPodStarting })
+    const { isPodStarting } = record
+    const planFor = (current: CsiVolume) => planNodeExpansion(current, { mountedSize: record.size, isPodStarting })
+    const plan = planFor(volume)
     // Without the driver, the expansion waits for its registration.
-    if (drivers.get(published.volume.driver)) record.isPodStarting = false
+    if (drivers.get(volume.driver)) record.isPodStarting = false
     switch (plan.do) {
       case 'nothing':
         return undefined
       case 'reportReadOnly':
-        if (!record.hasReportedReadOnly) recordEvents(published.pod, plan.claim, readOnlyVolume(published.volume))
+        if (!record.hasReportedReadOnly) recordEvents(published.pod, plan.claim, readOnlyVolume(volume))
         record.hasReportedReadOnly = true
         return undefined
       case 'expand':
-        return lockVolume(volumeKey(published.volume), () => expand(published, plan, record, signal))
+        return lockVolume(volumeKey(volume), async () => {
+          // Another pod of this node may have expanded the volume since the claim was read from the cache.
+          const currentPlan = planFor({ ...volume, claim: newestOf(plan.claim) })
+          return currentPlan.do === 'expand' ? expand(published, currentPlan, record, signal) : undefined
+        })
     }
+  }
+
+  /** Returns the newest version of the claim that is known to this agent. */
+  function newestOf(claim: Claim): Claim {
+    let newestClaim = claim
+    for (const { answeredClaim } of volumeRecords.values()) {
+      if (answeredClaim?.metadata.uid !== claim.metadata.uid) continue
+      if (answeredClaim && versionOf(answeredClaim) > versionOf(newestClaim)) newestClaim = answeredClaim
+    }
+    return newestClaim
   }
 
   function getOrCreateRecord({ volume, publication }: PublishedVolume): VolumeRecord {
@@ -131,7 +150,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
     if (failure?.kind === 'final' && plan.updates === 'state' && isLess(requestedStorage(plan.claim), plan.size)) {
       const message = failureMessage(`${failure.message} (at ${plan.size}; the request was lowered since)`)
       record.failure = undefined
-      await save(plan.claim, nodeInfeasiblePatch({ message }, formatTime(clock.nowMs())))
+      await save(record, plan.claim, nodeInfeasiblePatch({ message }, formatTime(clock.nowMs())))
       return undefined
     }
     const waitMs = record.notBeforeMs - clock.monotonicMs()
@@ -139,7 +158,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
 
     let claim = plan.claim
     if (plan.updates === 'state' && resizeStateOf(claim) !== 'NodeResizeInProgress') {
-      const started = await save(claim, nodeStartedPatch(), { isConditional: true })
+      const started = await save(record, claim, nodeStartedPatch(), { isConditional: true })
       if (!started) return undefined // after a conflict, the changed claim triggers another reconcile
       claim = started
     }
@@ -157,7 +176,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
     record.failure = undefined
     record.attempts = 0
     record.size = plan.size
-    if (plan.updates !== 'nothing' && (await saveExpanded(claim, plan.size))) {
+    if (plan.updates !== 'nothing' && (await saveExpanded(record, claim, plan.size))) {
       recordEvents(published.pod, claim, expandSucceeded(published.volume))
     }
     return undefined
@@ -202,15 +221,15 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
     if (isUncertain(error)) record.failure = { size: plan.size, kind: 'uncertain', message: errorMessage }
     else if (error instanceof CsiError && error.codeName === 'FAILED_PRECONDITION') {
       record.failure = { size: plan.size, kind: 'inUse', message: errorMessage }
-      if (updatesClaim) await save(plan.claim, nodeFailedPatch(failure, timestampNow))
+      if (updatesClaim) await save(record, plan.claim, nodeFailedPatch(failure, timestampNow))
       return undefined
     } else if (plan.updates === 'state' && (isInfeasibleExpand(error) || isUnimplemented)) {
       record.failure = undefined
-      await save(plan.claim, nodeInfeasiblePatch(failure, timestampNow))
+      await save(record, plan.claim, nodeInfeasiblePatch(failure, timestampNow))
       return undefined
     } else {
       record.failure = { size: plan.size, kind: 'final', message: errorMessage }
-      if (updatesClaim) await save(plan.claim, nodeFailedPatch(failure, timestampNow))
+      if (updatesClaim) await save(record, plan.claim, nodeFailedPatch(failure, timestampNow))
     }
     const delayMs = backoffMs(RETRY, record.attempts++, random)
     record.notBeforeMs = clock.monotonicMs() + delayMs
@@ -218,14 +237,15 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
   }
 
   /** Saves the new size. Retries if the claim was edited during the driver call. */
-  async function saveExpanded(claim: Claim, size: string): Promise<boolean> {
+  async function saveExpanded(record: VolumeRecord, claim: Claim, size: string): Promise<boolean> {
     const { namespace, name = '', uid } = claim.metadata
     let currentClaim = claim
     for (let edits = 0; edits <= EDITS_MAX; edits++) {
-      if (await save(currentClaim, completedOnNodePatch(size), { isConditional: true })) return true
+      if (await save(record, currentClaim, completedOnNodePatch(size), { isConditional: true })) return true
       const stored = await find(client, persistentVolumeClaimKind, { namespace, name })
       if (!stored) return false
       currentClaim = stored
+      record.answeredClaim = stored
       const isSameExpansion =
         currentClaim.metadata.uid === uid &&
         resizeStateOf(currentClaim) === resizeStateOf(claim) &&
@@ -237,6 +257,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
 
   /** Returns undefined if the claim was deleted, or if it has changed and the write is conditional. */
   async function save(
+    record: VolumeRecord,
     claim: Claim,
     { metadata, status }: StatusPatch,
     { isConditional = false } = {},
@@ -245,7 +266,9 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
     const body = { metadata: { uid, ...(isConditional ? { resourceVersion } : {}), ...metadata }, status }
     const patch = { type: 'strategic', body } as const
     try {
-      return await client.patch(persistentVolumeClaimKind, { namespace, name }, patch, { subresource: 'status' })
+      const saved = await client.patch(persistentVolumeClaimKind, { namespace, name }, patch, { subresource: 'status' })
+      record.answeredClaim = saved
+      return saved
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return undefined
       throw error
@@ -257,6 +280,9 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
     events.record(persistentVolumeClaimKind, claim, event)
   }
 }
+
+/** NaN, which is not greater than any version, if the server's versions are not numbers. */
+const versionOf = ({ metadata }: Claim): number => Number(metadata.resourceVersion)
 
 const expansionUnsupported = ({ driver }: CsiVolume): CsiError =>
   new CsiError('UNIMPLEMENTED', `driver ${driver} does not report the capability EXPAND_VOLUME on this node`)
