@@ -156,7 +156,7 @@ describe('a socket that is not a driver', () => {
 it.each([
   ['hostpath.csi.k8s.io', undefined],
   ['x'.repeat(63), undefined],
-  ['Driver.Example.com', /no CSIDriver and no StorageClass can exist/],
+  ['Driver.Example.com', /no CSIDriver or StorageClass can exist/],
   ['a b', /no CSIDriver/],
   ['', /returns no name/],
 ])('SYS-6 findNameProblem checks %j', (name, message) => {
