@@ -54,7 +54,7 @@ function ServerBanner() {
   return (
     <div class="banner">
       <StatusIcon tone="warn" />
-      <span class="wrap-anywhere">The API server cannot be used: {message}</span>
+      <span class="wrap-anywhere">The API server does not respond: {message}</span>
     </div>
   )
 }
