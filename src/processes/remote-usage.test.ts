@@ -67,6 +67,7 @@ const createClaim = (name: string, annotations: Readonly<Record<string, string>>
   } as never)
 
 const waitUntilSynced = async () => {
+  await server.clientOf('auto-growing').list(podKind) // as the cache does on an API server without streaming lists
   for (const kind of [podKind, persistentVolumeClaimKind, storageClassKind])
     await server.advanceUntilSettled(caches.of(kind as typeof podKind).whenSynced(abort.signal))
 }

@@ -121,7 +121,7 @@ const mayGrow = (claimUid: string | undefined, view: View): boolean => {
 
 /**
  * After a restart of its node or agent, a Running pod stays Running, but its volume is not mounted again if its claim is being deleted,
- * and cannot be if its driver lost it: NodeStageVolume is answered with NOT_FOUND, which the operation tells the user.
+ * and cannot be if its driver lost it: NodeStageVolume is answered with NOT_FOUND, which the operation reports.
  */
 const waitsAlthoughRunning = (podUid: string | undefined, view: View, isLost: IsLost): boolean =>
   [...view.pods.values()].some(
