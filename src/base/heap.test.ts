@@ -5,8 +5,8 @@ import {
   COMPACTION_FLAG,
   type Collection,
   collectGarbageWhenIdle,
-  HEAP_GROWTH_FLAG,
 } from './heap.ts'
+import { HEAP_GROWTH_FLAG } from './heap-growth.ts'
 import { manualClock } from './manual-clock.ts'
 
 it.each([HEAP_GROWTH_FLAG, COMPACTION_FLAG, ...CODE_REMOVAL_FLAGS])(

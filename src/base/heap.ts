@@ -1,11 +1,10 @@
-// Settings of the JavaScript heap.
+// Collects garbage in an idle process. How much the heap of a busy one may grow is in heap-growth.ts.
 import { performance } from 'node:perf_hooks'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Clock } from './clock.ts'
+import { resetHeapGrowth } from './heap-growth.ts'
 
-/** A flag of V8 that every supported release of Node.js has. */
-export const HEAP_GROWTH_FLAG = '--heap-growing-percent'
 /** A flag of V8 that every supported release of Node.js has. Without it, V8 keeps most pages of a heap that has shrunk, half empty. */
 export const COMPACTION_FLAG = '--compact-on-every-full-gc'
 /**
@@ -13,16 +12,6 @@ export const COMPACTION_FLAG = '--compact-on-every-full-gc'
  * running; V8 compiles it again when it is called. Without them V8 keeps machine code forever.
  */
 export const CODE_REMOVAL_FLAGS: readonly string[] = ['--stress-flush-code', '--flush-baseline-code']
-const HEAP_GROWTH_PERCENT = 50
-
-/**
- * Lets the heap grow by half before the next full garbage collection. By default V8 lets it grow to four times the size of its
- * live objects. Under a load of 100 claims per second, a server with the default needs about 135 MB more memory, and the same
- * processor time per claim.
- */
-export function limitHeapGrowth(): void {
-  setFlagsFromString(`${HEAP_GROWTH_FLAG}=${HEAP_GROWTH_PERCENT}`)
-}
 
 const CHECK_MS = 30_000
 /** Idle checks after a busy period until memory is released. By then, caches and the store's history have released unused objects. */
@@ -98,6 +87,7 @@ function measureUtilization(): () => number {
 }
 
 async function collectGarbage(collection: Collection): Promise<void> {
+  resetHeapGrowth()
   if (collection === 'compact' || getHeapStatistics().total_heap_size > RELEASED_BYTES_MAX)
     return withFlags([COMPACTION_FLAG], collectConcurrently)
   return withFlags([COMPACTION_FLAG, ...CODE_REMOVAL_FLAGS], collectAll)

@@ -1,0 +1,58 @@
+import { execFileSync } from 'node:child_process'
+import { buildSync } from 'esbuild'
+import { describe, expect, it } from 'vitest'
+import { nextGrowthPercent } from './heap-growth.ts'
+
+const MB = 1024 * 1024
+
+describe('nextGrowthPercent', () => {
+  it('SYS-20 keeps the smallest limit while full collections are rare', () => {
+    expect(nextGrowthPercent(50, 5_000, 60 * MB)).toBe(50)
+    expect(nextGrowthPercent(50, 60_000, 60 * MB)).toBe(50)
+  })
+
+  it('SYS-20 raises the limit while full collections follow each other closely, up to the one of V8', () => {
+    expect(nextGrowthPercent(50, 2_500, 60 * MB)).toBe(100)
+    expect(nextGrowthPercent(100, 500, 60 * MB)).toBe(300)
+    expect(nextGrowthPercent(50, 0, 60 * MB)).toBe(300)
+  })
+
+  it('SYS-20 lowers the limit when full collections become rare', () => {
+    expect(nextGrowthPercent(300, 10_000, 60 * MB)).toBe(150)
+    expect(nextGrowthPercent(300, 60_000, 60 * MB)).toBe(50)
+  })
+
+  it('SYS-20 limits the bytes by which a large heap grows, but never below the smallest limit', () => {
+    expect(nextGrowthPercent(300, 100, 192 * MB)).toBe(100)
+    expect(nextGrowthPercent(300, 100, 4_000 * MB)).toBe(50)
+  })
+})
+
+it('SYS-20 a process that allocates quickly collects its heap less often than with the smallest limit', () => {
+  expect(collectionsWith('limitHeapGrowth')).toBeLessThan(collectionsWith('resetHeapGrowth'))
+})
+
+/** Returns the number of full collections of a process that replaces objects which survive the young generation. */
+function collectionsWith(limit: string): number {
+  const { outputFiles } = buildSync({
+    stdin: {
+      contents: `
+        import { ${limit} } from './heap-growth.ts'
+        ${limit}()
+        const kept = []
+        for (let round = 0; round < 400; round++) {
+          for (let index = 0; index < 4_000; index++) kept[(round * 4_000 + index) % 200_000] = { round, index, text: [index] }
+          await new Promise((resolve) => setImmediate(resolve))
+        }`,
+      resolveDir: import.meta.dirname,
+      loader: 'ts',
+    },
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'node',
+  })
+  const flags = ['--trace-gc', '--max-semi-space-size=1', '--input-type=module', '--eval', outputFiles[0]!.text]
+  const output = execFileSync(process.execPath, flags, { encoding: 'utf8' })
+  return output.split('\n').filter((line) => line.includes('Mark-Compact')).length
+}

@@ -1,0 +1,65 @@
+// Decides how much the heap may grow before V8 marks all of it again. Marking costs as much as there are live objects, and a small
+// limit repeats it often: under a burst of claims a limit of 50 percent takes a third of the processor time of the process.
+// A large limit costs memory. So the limit is small while full collections are rare, and larger while they follow each other closely.
+import { constants, PerformanceObserver } from 'node:perf_hooks'
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
+
+/** A flag of V8 that every supported release of Node.js has. V8 reads it at the end of each full collection. */
+export const HEAP_GROWTH_FLAG = '--heap-growing-percent'
+const PERCENT_MIN = 50
+/** The limit that V8 has by default for a heap that grows quickly. */
+const PERCENT_MAX = 300
+/** Beyond PERCENT_MIN, the heap grows by at most this much between two full collections. */
+const GROWTH_BYTES_MAX = 192 * 1024 * 1024
+/** The active time between full collections below which the limit rises. */
+const INTERVAL_MS = 5_000
+/**
+ * A longer time between two collections of any kind counts as this much active time. So the pauses between bursts do not lower the
+ * limit, but a process that allocates slowly has its small limit.
+ */
+const PAUSE_MS_MAX = 500
+
+/** Returns the next limit, after the active time since the last full collection, which left these bytes of objects. */
+export function nextGrowthPercent(percent: number, activeMs: number, liveBytes: number): number {
+  const wanted = (percent * INTERVAL_MS) / Math.max(activeMs, 1)
+  const affordable = (100 * GROWTH_BYTES_MAX) / Math.max(liveBytes, 1)
+  return Math.round(Math.max(PERCENT_MIN, Math.min(wanted, affordable, PERCENT_MAX)))
+}
+
+let current = PERCENT_MIN
+
+/** Limits the growth of the heap of this process from now on. */
+export function limitHeapGrowth(): void {
+  resetHeapGrowth()
+  let lastMs = 0
+  /** Since the last full collection. Undefined before the first one. */
+  let activeMs: number | undefined
+  const observer = new PerformanceObserver((list) => {
+    for (const { detail, startTime } of list.getEntries() as readonly CollectionEntry[]) {
+      if (activeMs !== undefined) activeMs += Math.min(startTime - lastMs, PAUSE_MS_MAX)
+      lastMs = startTime
+      if (detail.kind !== constants.NODE_PERFORMANCE_GC_MAJOR) continue
+      const isRequested = (detail.flags & constants.NODE_PERFORMANCE_GC_FLAGS_FORCED) !== 0
+      if (activeMs !== undefined && !isRequested) {
+        setGrowth(nextGrowthPercent(current, activeMs, getHeapStatistics().used_heap_size))
+      }
+      activeMs = 0
+    }
+  })
+  observer.observe({ entryTypes: ['gc'] })
+}
+
+/** Sets the limit for a process that has become idle. */
+export function resetHeapGrowth(): void {
+  setGrowth(PERCENT_MIN)
+}
+
+function setGrowth(percent: number): void {
+  current = percent
+  setFlagsFromString(`${HEAP_GROWTH_FLAG}=${percent}`)
+}
+
+interface CollectionEntry {
+  readonly startTime: number
+  readonly detail: { readonly kind: number; readonly flags: number }
+}
