@@ -44,10 +44,8 @@ const ARROW = '\\u2192'
 type ReadField = (part: AnyObject) => string | undefined
 
 interface KindDescription {
-  /** Whether the journal records changes to this object. Default: true for all objects. */
-  isJournaled?(object: AnyObject): boolean
-  /** Whether an update that changes none of these fields is omitted from the journal. */
-  readonly omitsOtherFields?: true
+  /** Whether the journal records this change. Default: true for all changes. */
+  isRecorded?(before: AnyObject | undefined, after: AnyObject | undefined): boolean
   /** The fields that are compared. */
   readonly spec: readonly ComparedField[]
   readonly status: readonly ComparedField[]
@@ -125,10 +123,10 @@ const ATTACHMENT: KindDescription = {
   }),
 }
 
-/** Omits updates of other fields, because node agents often update the status of pods. */
+/** Updates of other fields have no record, because node agents often update the status of pods. */
 const POD: KindDescription = {
-  isJournaled: (pod) => claimsOf(pod).length > 0,
-  omitsOtherFields: true,
+  isRecorded: (before, after) =>
+    claimsOf(after ?? before).length > 0 && (!before || !after || hasChanges(POD, before, after)),
   spec: [field('node', (spec) => spec.nodeName || undefined)],
   status: [field('phase', (status) => status.phase)],
   detailsOf: (pod, before) => ({
@@ -161,20 +159,23 @@ function claimsOf({ spec, metadata }: AnyObject): string[] {
   return claims
 }
 
-export const isJournaledKind = (kind: Kind): boolean => DESCRIPTIONS.has(kind)
+/** Returns false for objects of other kinds, pods without claims, and updates of pods that change no described field. */
+export function isRecorded(kind: Kind, { before, after }: ObjectChange): boolean {
+  const description = DESCRIPTIONS.get(kind)
+  return description !== undefined && (description.isRecorded?.(before, after) ?? true)
+}
 
-/** Returns undefined for objects of other kinds, pods without claims, and updates of pods that change neither node nor phase. */
+/** Describes a recorded change. */
 export function describeChange(
   target: WriteTarget,
   change: ObjectChange,
   atMs: number,
   templates: Templates,
-): DescribedChange | undefined {
+): DescribedChange {
   const { kind } = target.resource
-  const description = DESCRIPTIONS.get(kind)
+  const description = DESCRIPTIONS.get(kind)!
   const { before, after } = change
   const object: AnyObject = after ?? before
-  if (!description || !object || (description.isJournaled && !description.isJournaled(object))) return undefined
   const verb = before ? (after ? 'update' : 'delete') : 'create'
   const details = description.detailsOf(object, after ? before : object)
   const { volume, claimUid, handle, claims, step } = details
@@ -182,10 +183,7 @@ export function describeChange(
   found.values = ''
   found.parts.push(kind.kind, verb, target.user.name, target.fieldManager, step)
   if (after) findChanges(description, before, after)
-  if (before && after && found.parts.length === CHANGES_START) {
-    if (description.omitsOtherFields) return undefined
-    addText('other fields')
-  }
+  if (before && after && found.parts.length === CHANGES_START) addText('other fields')
   const { name = '', namespace = '', uid = '' } = object.metadata
   // Names of these kinds are validated, and contain no characters that JSON escapes.
   let tail = `,${timeText(atMs)},"${namespace}","${name}"`
@@ -263,6 +261,12 @@ function changeText(noun: string, before: string | undefined, after: string | un
 
 function hasNewClaim(before: AnyObject, { claimUid, handle }: Details): boolean {
   return before?.spec?.claimRef?.uid !== claimUid || before?.spec?.csi?.volumeHandle !== handle
+}
+
+function hasChanges(description: KindDescription, before: AnyObject, after: AnyObject): boolean {
+  found.parts.length = 0
+  findChanges(description, before, after)
+  return found.parts.length > 0
 }
 
 /** Adds the changes to `found`. */
