@@ -1,4 +1,5 @@
-// RecentEvents caches the last events, so that watchers, including those that reconnect, share one object per change.
+// RecentEvents caches the last events, so that watchers, including those that reconnect, share one object per change, and
+// transactions find what was written last without reading it.
 import type { Clock } from '../base/clock.ts'
 import { ExpiringCache } from '../base/expiring-cache.ts'
 import type { Entry, StoreEvent } from './store.ts'
@@ -29,6 +30,12 @@ export class RecentEvents {
     const event = build()
     this.#events.set(version, event)
     return event
+  }
+
+  /** Returns the entry that this version has written, if its event is cached. */
+  entryOf(version: Version): Entry | undefined {
+    const event = this.#events.get(version)
+    return event?.type === 'put' ? event.entry : undefined
   }
 }
 

@@ -247,6 +247,19 @@ describe('an entry that several transactions read', () => {
     expect(readRevisions).toEqual([1, 1])
   })
 
+  it('is not read from the medium after a watcher has received it', async () => {
+    const { store, readRevisions, readValues, readAndPut } = await setUpReads()
+    collectEvents(store, { prefix: 'name' })
+    await put(store, 'namespace', 'old')
+    await readAndPut('a')
+    await put(store, 'namespace', 'new')
+    await readAndPut('b')
+    await remove(store, 'namespace')
+    await readAndPut('c')
+    expect(readValues).toEqual(['old', 'new', undefined])
+    expect(readRevisions).toEqual([])
+  })
+
   it('is not kept in memory if it is large', async () => {
     const { store, readRevisions, readAndPut } = await setUpReads()
     await put(store, 'namespace', 'x'.repeat(10_000))

@@ -377,10 +377,13 @@ class RevisionedStore implements Store {
     return entryOfStored({ key, storedBytes, modRevision, createRevision }, this.#transformer)
   }
 
-  /** Transactions read some entries again and again, such as the namespace of every created object. */
+  /**
+   * Transactions read some entries again and again, such as the namespace of every created object. Most others that they read were
+   * written shortly before, and are in memory for watchers.
+   */
   #readForTransaction(version: Version): Entry {
     if (this.#values.damage.has(version.revision)) return this.#read(version)
-    return this.#transactionEntries.entryOf(version, () => this.#read(version))
+    return this.#recentEvents.entryOf(version) ?? this.#transactionEntries.entryOf(version, () => this.#read(version))
   }
 
   /** Reports all versions with a revision in the range. */
@@ -438,7 +441,7 @@ class RevisionedStore implements Store {
   }
 
   #entryOf(version: Version): Entry {
-    return this.#publishedBatch?.entryOf(version) ?? this.#read(version)
+    return this.#publishedBatch?.entryOf(version) ?? this.#recentEvents.entryOf(version) ?? this.#read(version)
   }
 
   #checkKept(prefix: string, revision: Revision): void {

@@ -2,7 +2,7 @@ import { closeSync, openSync, writeSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { seededRandom } from '../../../test/helpers/random.ts'
 import { openLmdbMedium } from '../lmdb.ts'
 import { type MediumRecord, NO_FLOORS } from '../medium.ts'
@@ -46,6 +46,25 @@ describe('EntryReader', () => {
     }
     expect(values.size).toBeGreaterThan(100)
     await medium.close()
+  })
+
+  it('reads through new commits without allocating memory for copies of pages', async () => {
+    const medium = await openLmdbMedium(dir)
+    medium.scan(() => {})
+    const values = Array.from({ length: 400 }, (_, index) => aRecord(index + 1, Buffer.alloc(300, `${index} `)))
+    await medium.write({ append: values, drop: [] })
+    await medium.close()
+    const fd = openSync(join(dir, 'store.mdb'), 'r')
+    const reader = new EntryReader({ fd, keyBytes: NAME_BYTES, readKey: readSortKey })
+    reader.read(sortKeyOf([VALUE, 1]))
+    const allocate = vi.spyOn(Buffer, 'allocUnsafeSlow')
+    reader.refresh()
+    const value = reader.read(sortKeyOf([VALUE, 1]))
+    const sizes = allocate.mock.calls.map(([size]) => size)
+    allocate.mockRestore()
+    closeSync(fd)
+    expect(value).toEqual(values[0]!.value)
+    expect(sizes).toEqual([300])
   })
 
   it('SYS-20 finds every key in an intact file, and never crashes on a damaged one', async () => {

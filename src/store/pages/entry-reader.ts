@@ -18,6 +18,8 @@ import { PageReader } from './page-reader.ts'
 
 /** Copies of branch pages are kept until the next commit, up to 4 MiB of pages of 4 KiB. */
 const BRANCHES_MAX = 1_024
+/** Buffers of copies that are used again: without them, each commit leaves the copies of its readers as garbage. */
+const SPARE_BUFFERS_MAX = 64
 
 interface EntryReaderOptions {
   /** An open file. */
@@ -40,6 +42,7 @@ export class EntryReader {
   readonly #options: EntryReaderOptions
   readonly #reader: PageReader
   readonly #branches = new Map<number, Buffer>()
+  readonly #spareBuffers: Buffer[] = []
   #meta: Meta | UnreadablePageError
 
   constructor(options: EntryReaderOptions) {
@@ -53,7 +56,7 @@ export class EntryReader {
    * then, and reuses those of earlier ones.
    */
   refresh(): void {
-    this.#branches.clear()
+    this.#clearBranches()
     this.#meta = this.#readMeta()
   }
 
@@ -81,12 +84,20 @@ export class EntryReader {
   #childOf(page: number, key: number): number {
     let branch = this.#branches.get(page)
     if (!branch) {
-      if (this.#branches.size >= BRANCHES_MAX) this.#branches.clear()
-      branch = Buffer.from(this.#readPage(page, PAGE_BRANCH)) // the next read replaces the bytes of the reader
+      if (this.#branches.size >= BRANCHES_MAX) this.#clearBranches()
+      const bytes = this.#readPage(page, PAGE_BRANCH)
+      branch = this.#spareBuffers.pop() ?? Buffer.allocUnsafeSlow(bytes.length)
+      branch.set(bytes) // the next read replaces the bytes of the reader
       this.#branches.set(page, branch)
     }
     const { index } = this.#search(branch, page, key, 1) // LMDB ignores the first key of a branch
     return branch.readUIntLE(nodeOffset(branch, page, index), 6)
+  }
+
+  #clearBranches(): void {
+    for (const branch of this.#branches.values())
+      if (this.#spareBuffers.length < SPARE_BUFFERS_MAX) this.#spareBuffers.push(branch)
+    this.#branches.clear()
   }
 
   /** Returns the last node from `firstIndex` on whose key is not greater, or the node before `firstIndex`. */
