@@ -11,6 +11,7 @@ import {
   type CsiProvisionerOptions,
   createCsiProvisioner,
   createSourceProtection,
+  hasTopology,
   type NodeDeployment,
   type SourceProtectionOptions,
 } from '../controllers/provisioning/csi/index.ts'
@@ -28,6 +29,7 @@ import type { CsiDriver } from '../csi/index.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
 import {
   createEventRecorder,
+  createSilentNodes,
   type EventRecorder,
   type LeaderElection,
   type Runnable,
@@ -50,6 +52,8 @@ export interface DriverControllersDeps extends ControllerDeps, DiscoveredDriver 
    */
   readonly leaseNamespace?: string
   readonly driverMetrics: DriverMetrics
+  /** Whether the process may list nodes. Default: only if the provisioner needs them for the topology of the driver. */
+  readonly mayListNodes?: boolean
   /** Returns a controller's client, which authenticates as that controller. Default: `client` for all. */
   readonly clientOf?: ClientOf
 }
@@ -83,6 +87,8 @@ export interface DriverParts {
 export function createDriverControllers(deps: DriverControllersDeps, parts: DriverParts): Controllers {
   const { clock, random, log, metrics, driver, facts, node, gates, election, driverMetrics } = deps
   const clientOf: ClientOf = deps.clientOf ?? (() => deps.client)
+  const mayListNodes = deps.mayListNodes ?? (parts.provisioning !== undefined && hasTopology(facts))
+  const silentNodes = mayListNodes && !node ? createSilentNodes(deps.caches) : undefined
   const commonDepsFor = (component: InProcessComponent) => ({
     client: clientOf(component),
     caches: deps.caches,
@@ -92,6 +98,7 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
     metrics,
     election,
     workerBudget: deps.workerBudget,
+    silentNodes,
   })
   const csi = { driver, facts }
   const recorders: EventRecorder[] = []

@@ -60,7 +60,7 @@ export async function runDriverSocket(options: DriverSocketOptions, signal: Abor
       )
     }
     const controllers = createDriverControllers(
-      { ...deps, clock, log, ...discoveredDriver, driver: serializeCalls(driver) },
+      { ...deps, clock, log, ...discoveredDriver, driver: serializeCalls(driver), mayListNodes: true },
       partsFor(discoveredDriver, throttle),
     )
     try {

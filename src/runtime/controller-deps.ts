@@ -2,7 +2,7 @@
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
-import type { CacheSet, ClientMetrics, WorkerBudget } from './index.ts'
+import type { CacheSet, ClientMetrics, SilentLanes, WorkerBudget } from './index.ts'
 
 export interface ControllerDeps {
   readonly client: Client
@@ -14,4 +14,6 @@ export interface ControllerDeps {
   readonly metrics?: ClientMetrics
   /** The workers that all controllers share. Default: each controller has separate workers. */
   readonly workerBudget?: WorkerBudget
+  /** The nodes for whose volumes controllers call a driver less often. Default: none. */
+  readonly silentNodes?: SilentLanes
 }

@@ -24,4 +24,5 @@ export { backOff, checkAfter, done, type Outcome, retryAfter, stuck } from './ou
 export { type Runnable, withRecorders } from './run-all.ts'
 export { createSaver, type SavedObjects, type Saver } from './save.ts'
 export { createWorkQueue, type WorkQueue } from './work-queue.ts'
-export { createWorkerBudget, type WorkerBudget } from './worker-budget.ts'
+export { createSilentNodes, type SilentLanes } from './workers/silent-nodes.ts'
+export { createWorkerBudget, type WorkerBudget } from './workers/worker-budget.ts'

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { ApiError } from '../api/status-error.ts'
 import { type ManualClock, manualClock } from '../base/manual-clock.ts'
 import { backOff, done, type Outcome, retryAfter, stuck } from './outcome.ts'
-import { createWorkQueue, type WorkQueueOptions } from './work-queue.ts'
+import { createWorkQueue, SILENT_LANE_FAILURES, type WorkQueueOptions } from './work-queue.ts'
 
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
@@ -332,6 +332,168 @@ describe('a work queue', () => {
     expect(queue.stats()).toMatchObject({ running: 0, depth: 0 })
   })
 
+  describe('whose lane is a silent node', () => {
+    const failure = backOff('the node does not answer', { isFailure: true })
+
+    /** The node `node-1` is silent until it is resumed. All keys of it fail while `isFailing`. */
+    function createSilentHarness(options: Partial<WorkQueueOptions> = {}) {
+      const state = { isSilent: true, isFailing: true }
+      const listeners = new Set<(lane: string) => void>()
+      const harness = createHarness({
+        workers: 10,
+        retriesPerSecond: 1_000,
+        laneOf: (key) => (key.startsWith('dead') ? 'node-1' : 'node-2'),
+        silentLanes: {
+          has: (lane) => lane === 'node-1' && state.isSilent,
+          onReturn: (listener) => {
+            listeners.add(listener)
+            return () => listeners.delete(listener)
+          },
+        },
+        ...options,
+      })
+      const calls: string[] = []
+      const start = () =>
+        harness.run(async (key) => {
+          if (!key.startsWith('dead')) return done
+          calls.push(key)
+          await nextTurn()
+          return state.isFailing ? failure : done
+        })
+      const advance = async (ms: number) => {
+        for (let passedMs = 0; passedMs < ms; passedMs += 100) {
+          await harness.clock.advance(100)
+          await nextTurn()
+          await nextTurn()
+        }
+      }
+      const settle = async () => {
+        for (let turn = 0; turn < 1_000; turn++) await nextTurn()
+      }
+      const announceReturn = () => {
+        state.isSilent = false
+        for (const listener of listeners) listener('node-1')
+      }
+      return { ...harness, state, calls, start, advance, settle, announceReturn, listeners }
+    }
+
+    /** Starts a queue whose 1,000 dead keys have had so many calls that they wait for their turn. */
+    async function startWithDeadKeys(options: Partial<WorkQueueOptions> = {}) {
+      const harness = createSilentHarness(options)
+      void harness.start()
+      for (const key of DEAD_KEYS) harness.queue.add(key)
+      await harness.settle()
+      return harness
+    }
+
+    it('PLUS-11 makes one call per second after several have failed, with another key each time', async () => {
+      const { queue, calls, advance } = await startWithDeadKeys()
+      // Those that were running when the last of these failed have been called too.
+      expect(calls.length).toBeGreaterThanOrEqual(SILENT_LANE_FAILURES)
+      expect(calls.length).toBeLessThan(SILENT_LANE_FAILURES + 5)
+      const firstCount = calls.length
+      await advance(60_000)
+      expect(calls.length - firstCount).toBeGreaterThanOrEqual(59)
+      expect(calls.length - firstCount).toBeLessThanOrEqual(60)
+      expect(new Set(calls).size).toBe(calls.length)
+      expect(queue.stateOf('dead-999')).toMatchObject({
+        is: 'ready',
+        message: `node-1 does not respond and ${calls.length} calls for it have failed in a row: one is made per second until one succeeds`,
+      })
+      queue.add('live')
+      await nextTurn()
+      expect(queue.has('live')).toBe(false)
+    })
+
+    it('PLUS-11 processes all keys at once when a call succeeds', async () => {
+      const { queue, calls, state, advance, settle } = await startWithDeadKeys()
+      await advance(10_000)
+      const failedCount = calls.length
+      state.isFailing = false
+      await advance(1_000)
+      await settle()
+      expect(queue.isEmpty()).toBe(true)
+      expect(calls.length - failedCount).toBe(1_000)
+    })
+
+    it('PLUS-11 processes all keys at once when the node has returned, even those that wait for a retry', async () => {
+      const { queue, calls, state, advance, settle, announceReturn } = await startWithDeadKeys()
+      await advance(10_000)
+      const failedCount = calls.length
+      state.isFailing = false
+      announceReturn()
+      await settle()
+      expect(queue.isEmpty()).toBe(true)
+      expect(calls.length - failedCount).toBe(1_000)
+    })
+
+    it('PLUS-11 makes no fewer calls for a node that reports', async () => {
+      const harness = createSilentHarness()
+      harness.state.isSilent = false
+      void harness.start()
+      for (const key of DEAD_KEYS) harness.queue.add(key)
+      await harness.settle()
+      expect(new Set(harness.calls).size).toBe(1_000)
+    })
+
+    it('PLUS-11 makes the calls of a silent node without delay as long as they succeed', async () => {
+      const harness = createSilentHarness()
+      harness.state.isFailing = false
+      void harness.start()
+      for (const key of DEAD_KEYS) harness.queue.add(key)
+      await harness.settle()
+      expect(harness.queue.isEmpty()).toBe(true)
+    })
+
+    it('PLUS-15 retries a key on request before its turn', async () => {
+      const { queue, calls, advance } = await startWithDeadKeys()
+      queue.retryNow('dead-999')
+      await nextTurn()
+      await nextTurn()
+      expect(calls.at(-1)).toBe('dead-999')
+      queue.retryNow('dead-999') // it waits for its backoff now
+      await nextTurn()
+      expect(calls.filter((key) => key === 'dead-999')).toHaveLength(2)
+      await advance(990_000)
+      expect(new Set(calls).size).toBe(1_000)
+      expect(queue.stats()).toMatchObject({ running: 0 })
+    })
+
+    it('PLUS-11 starts the calls that hang one second apart, until they have half of the workers', async () => {
+      const { queue, advance, run } = createSilentHarness()
+      const finishes: (() => void)[] = []
+      let callCount = 0
+      void run(() => {
+        callCount++
+        return callCount <= SILENT_LANE_FAILURES
+          ? Promise.resolve(failure)
+          : new Promise((resolve) => finishes.push(() => resolve(failure)))
+      })
+      for (const key of DEAD_KEYS) queue.add(key)
+      await nextTurn()
+      expect(callCount).toBeLessThan(SILENT_LANE_FAILURES + 5)
+      await advance(30_000)
+      expect(queue.stats().running).toBe(5)
+      const hangingCount = callCount
+      for (const finish of finishes.splice(0)) finish()
+      await nextTurn()
+      expect(callCount).toBe(hangingCount + 1)
+      await advance(2_000)
+      expect(callCount).toBe(hangingCount + 3)
+    })
+
+    it('makes no calls and has no subscription after it has stopped', async () => {
+      const { abort, calls, listeners, settle, advance } = await startWithDeadKeys()
+      expect(listeners.size).toBe(1)
+      abort.abort()
+      await settle()
+      expect(listeners.size).toBe(0)
+      const callCount = calls.length
+      await advance(10_000)
+      expect(calls).toHaveLength(callCount)
+    })
+  })
+
   it('processes every added key, and no key twice at the same time, for any sequence of calls and outcomes', async () => {
     const action = fc.oneof(
       fc.record({ do: fc.constant('add' as const), key: fc.constantFrom('a', 'b', 'c') }),
@@ -342,13 +504,15 @@ describe('a work queue', () => {
       done,
       stuck('s'),
       backOff('b'),
+      backOff('d', { isFailure: true }),
       retryAfter(100, 'r'),
       new Error('e'),
     )
     await fc.assert(
       fc.asyncProperty(fc.array(action, { maxLength: 30 }), fc.array(outcome), async (actions, outcomes) => {
         const laneOf = (key: string) => (key === 'c' ? undefined : 'node-1')
-        const { queue, clock, run, abort } = createHarness({ workers: 2, laneOf })
+        const silentLanes = { has: () => true, onReturn: () => () => {} }
+        const { queue, clock, run, abort } = createHarness({ workers: 2, laneOf, silentLanes })
         const expectedKeys = new Set<string>()
         const busyKeys = new Set<string>()
         const queueRun = run(async (key) => {

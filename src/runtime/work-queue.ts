@@ -7,6 +7,8 @@
 //
 // Keys that fail may be slow to fail: the calls for the volumes of a lost node end with their timeout. Therefore the keys whose last
 // reconcile failed have at most half of the workers together, and so do the keys of each lane, such as those of a node.
+// Retries that fail quickly cost a driver call, an event and a status write each. Once several calls for a silent node have failed,
+// one key of its lane is therefore reconciled per second, whichever is next. All are reconciled when one succeeds or the node returns.
 //
 // A key whose reconcile lacks a permission is retried every half minute, even if it is added again, because a change to its
 // object does not grant the permission.
@@ -19,7 +21,8 @@ import { type OperationDetails, operationDetailsOf } from '../base/operation-det
 import type { ObjectKey } from '../client/object-key.ts'
 import { type Backoff, backoffMs } from './backoff.ts'
 import type { Outcome } from './outcome.ts'
-import type { WorkerBudget } from './worker-budget.ts'
+import type { SilentLanes } from './workers/silent-nodes.ts'
+import type { WorkerBudget } from './workers/worker-budget.ts'
 
 export interface WorkQueueOptions {
   /** The value of the label `name` of the metrics. */
@@ -34,6 +37,8 @@ export interface WorkQueueOptions {
    * Default: no lane.
    */
   laneOf?(key: ObjectKey): string | undefined
+  /** The lanes whose calls to a driver are expected to fail. Default: none. */
+  readonly silentLanes?: SilentLanes
   /** The workers that this queue shares with others. Default: the queue starts `workers` that it does not share. */
   readonly workerBudget?: WorkerBudget
   /** A key's backoff after failures and retries without a time. Default: 50 ms, doubled up to 5 minutes. */
@@ -97,7 +102,10 @@ export interface WorkQueue {
   add(key: ObjectKey): void
   /** Queues the key after this time, unless it is due earlier. */
   addAfter(key: ObjectKey, ms: number, message?: string): void
-  /** Immediately queues a key that is not done, even if it waits for a missing permission, and resets its backoff. */
+  /**
+   * Immediately queues a key that is not done, even if it waits for a missing permission or its lane is silent, and resets its
+   * backoff.
+   */
   retryNow(key: ObjectKey): void
   /** Whether the key is not done: ready, running, waiting or stuck. */
   has(key: ObjectKey): boolean
@@ -133,6 +141,9 @@ const IMMEDIATE_RETRIES_MAX = 3
 const REASON_LENGTH_MAX = 2_000
 /** The share of the workers that a lane has. Further keys of the lane wait. */
 const LANE_PERCENT = 50
+/** After this number of failed driver calls in a row, a silent lane has one start per `SILENT_LANE_START_MS`. */
+export const SILENT_LANE_FAILURES = 16
+const SILENT_LANE_START_MS = 1_000
 
 interface Item {
   readonly key: ObjectKey
@@ -155,6 +166,12 @@ interface Item {
   startedMs: number
   /** The lanes that count the key as running. */
   lanes: readonly Lane[]
+  /** The lane in which the ready key waits. */
+  parkedIn: Lane | undefined
+  /** The lane in which the last driver call failed. */
+  failedIn: Lane | undefined
+  /** Whether the next reconcile does not wait for the turn of its silent lane. */
+  isUrgent: boolean
   /** Monotonic time since which the key has been ready or running. */
   sinceMs: number
   dueMs: number
@@ -163,25 +180,31 @@ interface Item {
 
 /** Keys that share a limit of workers. */
 interface Lane {
-  readonly name: string
+  readonly id: string
+  /** The name that `laneOf` returned. Undefined for the lane of the keys whose last reconcile failed. */
+  readonly name: string | undefined
   /** Includes the item that starts next. */
   running: number
-  /** Ready keys that wait until the lane has a worker. */
+  /** Ready keys that wait until the lane has a worker. An item with another `parkedIn` has left. */
   readonly parked: Fifo<Item>
+  /** Items whose last driver call failed. */
+  readonly failedItems: Set<Item>
+  /** Failed driver calls since the last key was done. */
+  failuresInRow: number
+  /** Monotonic time of the next start, if the lane is silent. */
+  nextStartMs: number
+  cancelTimer: (() => void) | undefined
 }
-
-/** The lane of the keys whose last reconcile failed. No lane of `laneOf` has this name. */
-const FAILING = 'failing'
 
 export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const { name, clock, random, log = silentLog, workers = WORKERS, backoff = BACKOFF, observer, onChange } = options
-  const { onAttempt } = options
+  const { onAttempt, silentLanes } = options
   const nextRetryDelayMs = createRetryLimiter(options)
   const items = new Map<ObjectKey, Item>()
   const readyItems = new Fifo<Item>()
   /** The item that starts next, when a worker is free. */
   let nextItem: Item | undefined
-  /** The lanes with running or parked keys. */
+  /** The lanes with running, parked or failed keys. */
   const lanes = new Map<string, Lane>()
   const laneWorkers = Math.max(1, Math.floor((workers * LANE_PERCENT) / 100))
   let parkedCount = 0
@@ -208,6 +231,9 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
         addedAtMs: clock.nowMs(),
         startedMs: 0,
         lanes: [],
+        parkedIn: undefined,
+        failedIn: undefined,
+        isUrgent: false,
         sinceMs: 0,
         dueMs: 0,
         cancelTimer: undefined,
@@ -262,43 +288,127 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     }
   }
 
-  function getOrCreateLane(name: string): Lane {
-    let lane = lanes.get(name)
+  function getOrCreateLane(name: string | undefined): Lane {
+    const id = name === undefined ? 'failing' : `lane ${name}`
+    let lane = lanes.get(id)
     if (!lane) {
-      lane = { name, running: 0, parked: new Fifo() }
-      lanes.set(name, lane)
+      lane = {
+        id,
+        name,
+        running: 0,
+        parked: new Fifo(),
+        failedItems: new Set(),
+        failuresInRow: 0,
+        nextStartMs: 0,
+        cancelTimer: undefined,
+      }
+      lanes.set(id, lane)
     }
     return lane
   }
 
+  function deleteUnusedLane({ id, running, parked, failedItems, cancelTimer }: Lane): void {
+    if (running > 0 || parked.size > 0 || failedItems.size > 0) return
+    cancelTimer?.()
+    lanes.delete(id)
+  }
+
   function lanesOf({ key, failures }: Item): Lane[] {
     const name = options.laneOf?.(key)
-    return [...(failures > 0 ? [FAILING] : []), ...(name === undefined ? [] : [`lane ${name}`])].map(getOrCreateLane)
+    return [...(failures > 0 ? [undefined] : []), ...(name === undefined ? [] : [name])].map(getOrCreateLane)
   }
 
   const isFull = ({ running }: Lane): boolean => running >= laneWorkers
+  const isSilent = ({ name, failuresInRow }: Lane): boolean =>
+    failuresInRow >= SILENT_LANE_FAILURES && name !== undefined && (silentLanes?.has(name) ?? false)
+  const isBeforeTurn = (lane: Lane): boolean => clock.monotonicMs() < lane.nextStartMs && isSilent(lane)
+
+  function park(item: Item, lane: Lane): void {
+    lane.parked.add(item)
+    item.parkedIn = lane
+    parkedCount++
+    if (!isBeforeTurn(lane)) return
+    startTimer(lane)
+    onChange?.(item.key)
+  }
+
+  function delayNextStart(lane: Lane): void {
+    lane.nextStartMs = clock.monotonicMs() + SILENT_LANE_START_MS
+    if (lane.parked.size > 0) startTimer(lane)
+  }
+
+  function startTimer(lane: Lane): void {
+    lane.cancelTimer ??= clock.after(lane.nextStartMs - clock.monotonicMs(), () => {
+      lane.cancelTimer = undefined
+      unparkOne(lane)
+      wake?.()
+    })
+  }
+
+  function unpark(item: Item): void {
+    item.parkedIn = undefined
+    parkedCount--
+    readyItems.add(item)
+  }
 
   function unparkOne(lane: Lane): void {
-    const item = lane.parked.take()
-    if (item) {
-      parkedCount--
-      readyItems.add(item)
+    if (isBeforeTurn(lane)) {
+      if (lane.parked.size > 0) startTimer(lane)
+    } else {
+      let item = lane.parked.take()
+      while (item && item.parkedIn !== lane) item = lane.parked.take()
+      if (item) unpark(item)
     }
-    if (lane.running === 0 && lane.parked.size === 0) lanes.delete(lane.name)
+    deleteUnusedLane(lane)
+  }
+
+  /** Queues all keys of a silent lane, because a call has succeeded or the node has returned. */
+  function resumeLane(lane: Lane): void {
+    lane.failuresInRow = 0
+    lane.nextStartMs = 0
+    for (let item = lane.parked.take(); item; item = lane.parked.take()) if (item.parkedIn === lane) unpark(item)
+    for (const item of lane.failedItems) {
+      item.failedIn = undefined
+      if (item.state === 'waiting' && !item.lacksRight) setReady(item)
+    }
+    lane.failedItems.clear()
+    deleteUnusedLane(lane)
+    wake?.()
+  }
+
+  /** Counts the failed driver calls of a lane. */
+  function recordInLane(item: Item, lane: Lane | undefined, outcome: Outcome): void {
+    const { failedIn } = item
+    failedIn?.failedItems.delete(item)
+    item.failedIn = undefined
+    if (lane && outcome.is === 'retry' && isFailure(outcome.details)) {
+      lane.failuresInRow++
+      lane.failedItems.add(item)
+      item.failedIn = lane
+      if (lane.failuresInRow === SILENT_LANE_FAILURES && isSilent(lane)) delayNextStart(lane)
+    } else if (lane && outcome.is === 'done') {
+      if (isSilent(lane)) resumeLane(lane)
+      lane.failuresInRow = 0
+    }
+    if (failedIn) deleteUnusedLane(failedIn)
   }
 
   /** Takes the next item whose lanes have a worker. Parks those before it. */
   function takeReadyItem(): Item | undefined {
     for (let item = readyItems.take(); item; item = readyItems.take()) {
+      const { isUrgent } = item
       const itemLanes = lanesOf(item)
-      const fullLane = itemLanes.find(isFull)
-      if (!fullLane) {
-        for (const lane of itemLanes) lane.running++
+      const blockingLane = itemLanes.find((lane) => isFull(lane) || (!isUrgent && isBeforeTurn(lane)))
+      if (!blockingLane) {
+        for (const lane of itemLanes) {
+          lane.running++
+          if (isSilent(lane)) delayNextStart(lane)
+        }
+        item.isUrgent = false
         item.lanes = itemLanes
         return item
       }
-      fullLane.parked.add(item)
-      parkedCount++
+      park(item, blockingLane)
       // The item may have left another lane, whose worker is still free.
       for (const lane of itemLanes) if (!isFull(lane)) unparkOne(lane)
     }
@@ -336,7 +446,10 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     if (!item || isStopped) return
     item.failures = 0
     item.lacksRight = false
-    add(key)
+    item.isUrgent = true
+    if (item.parkedIn) unpark(item)
+    if (item.state === 'ready') wake?.()
+    else add(key)
   }
 
   async function processItem(item: Item, reconcile: Reconcile, signal: AbortSignal): Promise<void> {
@@ -363,10 +476,13 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
       const details = operationDetailsOf(error) ?? (error instanceof ApiError ? { reason: error.reason } : undefined)
       outcome = { is: 'retry', message, details, ...(item.lacksRight ? { afterMs: MISSING_RIGHT_RETRY_MS } : {}) }
     }
-    for (const lane of runningLanes) {
-      lane.running--
-      unparkOne(lane)
-    }
+    for (const lane of runningLanes) lane.running--
+    recordInLane(
+      item,
+      runningLanes.find((lane) => lane.name !== undefined),
+      outcome,
+    )
+    for (const lane of runningLanes) unparkOne(lane)
     const durationMs = clock.monotonicMs() - startedMs
     observer?.finished(durationMs / 1_000)
     if (onAttempt && isWorthRecording(item, outcome))
@@ -421,6 +537,10 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     const wakeUp = () => wake?.()
     signal.addEventListener('abort', wakeUp)
     const runningReconciles = new Set<Promise<void>>()
+    const unsubscribe = silentLanes?.onReturn((name) => {
+      const lane = lanes.get(`lane ${name}`)
+      if (lane) resumeLane(lane)
+    })
     const share = options.workerBudget?.join(wakeUp)
     const tryTakeWorker = () => runningReconciles.size < workers && (share?.tryTake() ?? true)
     try {
@@ -445,8 +565,10 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     } finally {
       isStopped = true
       signal.removeEventListener('abort', wakeUp)
+      unsubscribe?.()
       await Promise.all(runningReconciles)
       share?.leave()
+      for (const lane of lanes.values()) lane.cancelTimer?.()
       for (const item of items.values()) item.cancelTimer?.()
       items.clear()
       readyItems.clear()
@@ -459,7 +581,8 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   }
 
   function keyStateOf(item: Item): KeyState {
-    const { key, state, message, details, failures, attempts, addedAtMs, lacksRight } = item
+    const { key, state, details, failures, attempts, addedAtMs, lacksRight, parkedIn } = item
+    const message = item.message ?? (parkedIn && isSilent(parkedIn) ? silentLaneMessage(parkedIn) : undefined)
     const bootMs = clock.nowMs() - clock.monotonicMs()
     return {
       key,
@@ -514,6 +637,9 @@ function isWorthRecording({ message, details }: Item, outcome: Outcome): boolean
 
 const isFailure = (details: OperationDetails | undefined): boolean =>
   details !== undefined && (details.isFailure === true || details.driverAnswer !== undefined)
+
+const silentLaneMessage = ({ name, failuresInRow }: Lane): string =>
+  `${name} does not respond and ${failuresInRow} calls for it have failed in a row: one is made per second until one succeeds`
 
 /** Creates a token bucket. The returned function takes a token and returns the shortest delay of the next retry. */
 function createRetryLimiter(options: WorkQueueOptions): () => number {

@@ -157,7 +157,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   const volumeController = createController({
     ...common,
     name: queueName('volumes'),
-    ...(provisioner.instance === undefined ? { laneOf: laneOfVolume } : {}),
+    ...(provisioner.instance === undefined ? { laneOf: laneOfVolume, silentLanes: deps.silentNodes } : {}),
     operation: { component: 'provisioner', name: 'Delete' },
     sources: [
       source({

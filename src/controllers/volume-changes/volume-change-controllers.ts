@@ -122,7 +122,7 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
   const name = node ? `${facts.name}-${node.name}-pvc` : `${facts.name}-pvc`
   const controller = createController({
     name,
-    ...(node ? {} : { laneOf }),
+    ...(node ? {} : { laneOf, silentLanes: deps.silentNodes }),
     operation: { component: 'resizer', name: (_claim, key) => operationNameOf(key), cache: claims },
     clock,
     random,

@@ -80,6 +80,7 @@ export function createAttacher(deps: AttacherDeps): Attacher {
     ...sharedOptions,
     name: queueName('csi-attacher-va', 'attachments'),
     laneOf: (key) => attachments.get(key)?.spec.nodeName,
+    silentLanes: deps.silentNodes,
     operation: { component: 'attacher', name: nameByDeletion('Detach', 'Attach') },
     sources: [
       source({

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { manualClock } from '../base/manual-clock.ts'
-import { done } from './outcome.ts'
-import { createWorkQueue } from './work-queue.ts'
+import { manualClock } from '../../base/manual-clock.ts'
+import { done } from '../outcome.ts'
+import { createWorkQueue } from '../work-queue.ts'
 import { createWorkerBudget, type WorkerBudget } from './worker-budget.ts'
 
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
