@@ -398,7 +398,7 @@ describe('a work queue', () => {
       expect(new Set(calls).size).toBe(calls.length)
       expect(queue.stateOf('dead-999')).toMatchObject({
         is: 'ready',
-        message: `node-1 does not respond and ${calls.length} calls for it have failed in a row: one is made per second until one succeeds`,
+        message: `node-1 does not respond and ${calls.length} attempts for it have failed in a row: one is made per second until one succeeds`,
       })
       queue.add('live')
       await nextTurn()

@@ -7,7 +7,7 @@
 //
 // Keys that fail may be slow to fail: the calls for the volumes of a lost node end with their timeout. Therefore the keys whose last
 // reconcile failed have at most half of the workers together, and so do the keys of each lane, such as those of a node.
-// Retries that fail quickly cost a driver call, an event and a status write each. Once several calls for a silent node have failed,
+// Retries that fail quickly cost a driver call, an event and a status write each. Once several attempts for a silent node have failed,
 // one key of its lane is therefore reconciled per second, whichever is next. All are reconciled when one succeeds or the node returns.
 //
 // A key whose reconcile lacks a permission is retried every half minute, even if it is added again, because a change to its
@@ -141,7 +141,7 @@ const IMMEDIATE_RETRIES_MAX = 3
 const REASON_LENGTH_MAX = 2_000
 /** The share of the workers that a lane has. Further keys of the lane wait. */
 const LANE_PERCENT = 50
-/** After this number of failed driver calls in a row, a silent lane has one start per `SILENT_LANE_START_MS`. */
+/** After this number of failed attempts in a row, a silent lane has one start per `SILENT_LANE_START_MS`. */
 export const SILENT_LANE_FAILURES = 16
 const SILENT_LANE_START_MS = 1_000
 
@@ -168,7 +168,7 @@ interface Item {
   lanes: readonly Lane[]
   /** The lane in which the ready key waits. */
   parkedIn: Lane | undefined
-  /** The lane in which the last driver call failed. */
+  /** The lane in which the last attempt failed. */
   failedIn: Lane | undefined
   /** Whether the next reconcile does not wait for the turn of its silent lane. */
   isUrgent: boolean
@@ -187,9 +187,9 @@ interface Lane {
   running: number
   /** Ready keys that wait until the lane has a worker. An item with another `parkedIn` has left. */
   readonly parked: Fifo<Item>
-  /** Items whose last driver call failed. */
+  /** Items whose last attempt failed. */
   readonly failedItems: Set<Item>
-  /** Failed driver calls since the last key was done. */
+  /** Failed attempts since the last key was done. */
   failuresInRow: number
   /** Monotonic time of the next start, if the lane is silent. */
   nextStartMs: number
@@ -362,7 +362,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     deleteUnusedLane(lane)
   }
 
-  /** Queues all keys of a silent lane, because a call has succeeded or the node has returned. */
+  /** Queues all keys of a silent lane, because an attempt has succeeded or the node has returned. */
   function resumeLane(lane: Lane): void {
     lane.failuresInRow = 0
     lane.nextStartMs = 0
@@ -376,12 +376,12 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     wake?.()
   }
 
-  /** Counts the failed driver calls of a lane. */
+  /** Counts the failed attempts of a lane. */
   function recordInLane(item: Item, lane: Lane | undefined, outcome: Outcome): void {
     const { failedIn } = item
     failedIn?.failedItems.delete(item)
     item.failedIn = undefined
-    if (lane && outcome.is === 'retry' && isFailure(outcome.details)) {
+    if (lane && isFailedAttempt(outcome)) {
       lane.failuresInRow++
       lane.failedItems.add(item)
       item.failedIn = lane
@@ -631,15 +631,18 @@ function isWorthRecording({ message, details }: Item, outcome: Outcome): boolean
   if (outcome.is === 'done') return message !== undefined && !details?.isBlockedByOwnWork
   if (outcome.details?.isBlockedByOwnWork) return false
   if (outcome.is === 'retry' && outcome.isRoutine) return false
-  if (outcome.is === 'retry' && (outcome.afterMs === undefined || isFailure(outcome.details))) return true
+  if (isFailedAttempt(outcome)) return true
   return message !== outcome.message.slice(0, REASON_LENGTH_MAX)
 }
+
+const isFailedAttempt = (outcome: Outcome): boolean =>
+  outcome.is === 'retry' && (outcome.afterMs === undefined || isFailure(outcome.details))
 
 const isFailure = (details: OperationDetails | undefined): boolean =>
   details !== undefined && (details.isFailure === true || details.driverAnswer !== undefined)
 
 const silentLaneMessage = ({ name, failuresInRow }: Lane): string =>
-  `${name} does not respond and ${failuresInRow} calls for it have failed in a row: one is made per second until one succeeds`
+  `${name} does not respond and ${failuresInRow} attempts for it have failed in a row: one is made per second until one succeeds`
 
 /** Creates a token bucket. The returned function takes a token and returns the shortest delay of the next retry. */
 function createRetryLimiter(options: WorkQueueOptions): () => number {

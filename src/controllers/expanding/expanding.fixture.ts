@@ -25,7 +25,7 @@ import {
 } from '../../csi/fake/index.ts'
 import { type CsiDriver, createCsiDriver, readDriverFacts } from '../../csi/index.ts'
 import { GUARDED_CACHES } from '../../processes/pruned-fields.fixture.ts'
-import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
+import { createCacheSet, type EventDetails, type SilentLanes } from '../../runtime/index.ts'
 import { queueMetrics } from '../../runtime/queue-metrics.fixture.ts'
 import { NODE_EXPANSION_NOT_REQUIRED, PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
@@ -63,6 +63,7 @@ export interface ExpandingFixtureOptions {
 export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt' | 'intercept' | 'election'> {
   readonly options?: ExpandingOptions
   readonly node?: ServedNode
+  readonly silentNodes?: SilentLanes
   /** Changes that the process performs in addition to expansion. */
   readonly changes?: readonly VolumeChange[]
   /** Called with every key that the queue receives or finishes. */
@@ -160,7 +161,7 @@ export async function createExpandingFixture({
       },
     }
     const deps = { client: controllerClient, caches, clock: server.clock, random: () => 0.5, log: silentLog }
-    const { election, node } = options
+    const { election, node, silentNodes } = options
     const crashingDriver = crashableDriver(driver, injector)
     const changes = [
       canExpand(facts)
@@ -169,7 +170,7 @@ export async function createExpandingFixture({
       ...(options.changes ?? []),
     ]
     const metrics = options.onQueueChange && queueMetrics(options.onQueueChange)
-    const controllers = createVolumeChangeControllers({ ...deps, metrics, facts, changes, node })
+    const controllers = createVolumeChangeControllers({ ...deps, metrics, facts, changes, node, silentNodes })
     const run = controllers.run(abort.signal)
     injector.onCrash(() => void caches.stop())
     const stop = async () => {

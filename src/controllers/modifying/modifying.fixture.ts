@@ -21,7 +21,7 @@ import {
 } from '../../csi/fake/index.ts'
 import { type CsiDriver, createCsiDriver, readDriverFacts, serializeCalls } from '../../csi/index.ts'
 import { GUARDED_CACHES } from '../../processes/pruned-fields.fixture.ts'
-import { createCacheSet, type EventDetails } from '../../runtime/index.ts'
+import { createCacheSet, type EventDetails, type SilentLanes } from '../../runtime/index.ts'
 import { createExpanding } from '../expanding/index.ts'
 import { createCrashInjector, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
 import {
@@ -47,6 +47,7 @@ export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt'
   readonly gates?: FeatureGates
   readonly workers?: number
   readonly throttle?: ThrottleOptions
+  readonly silentNodes?: SilentLanes
   /** Whether the process also expands volumes. */
   readonly runsExpansion?: boolean
   /** Other kinds of change. */
@@ -59,6 +60,7 @@ export interface ClaimOptions {
   readonly io?: Readonly<Record<string, string>>
   readonly storageClassName?: string
   readonly csi?: object
+  readonly nodeAffinity?: object
   readonly annotations?: Readonly<Record<string, string>>
   /** The attributes in the driver. */
   readonly attributes?: Readonly<Record<string, string>>
@@ -114,6 +116,7 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
     })
     const controllers = createVolumeChangeControllers({
       ...sharedOptions,
+      silentNodes: options.silentNodes,
       changes: [...(options.otherChanges ?? []), ...expansion, change],
       options: { workers: options.workers },
     })
@@ -141,7 +144,7 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
 
   /** Creates a volume in the driver, its PersistentVolume and a claim bound to it. */
   async function createClaim(name = 'data', options: ClaimOptions = {}): Promise<void> {
-    const { className, io = {}, storageClassName = '', csi = {}, annotations, attributes = {} } = options
+    const { className, io = {}, storageClassName = '', csi = {}, nodeAffinity, annotations, attributes = {} } = options
     fake.state.volumes[`vol-${name}`] = {
       id: `vol-${name}`,
       name,
@@ -174,6 +177,7 @@ export async function createModifyingFixture(fixtureOptions: ModifyingFixtureOpt
         persistentVolumeReclaimPolicy: 'Retain',
         claimRef: { namespace: 'default', name, uid: claim.metadata.uid },
         csi: { driver: DRIVER, volumeHandle: `vol-${name}`, ...csi },
+        ...(nodeAffinity ? { nodeAffinity } : {}),
         ...classFields,
       },
     } as never)

@@ -13,15 +13,20 @@ const TAINT = { key: OUT_OF_SERVICE_TAINT, value: 'nodeshutdown', effect: 'NoExe
 /** Throws UsageError if the node must not be fenced: if its machine is running, its pods could write to volumes that are attached elsewhere. */
 export function checkCanFence(node: StoredNode, isConfirmedOff: boolean): void {
   const { name } = node.metadata
-  // A node that has returned reports that it is ready, although it still has the taint.
-  if (isReady(node))
-    throw new UsageError(
-      `Node "${name}" reports that it is ready, so its pods run and can write to their volumes. Power the machine off first.`,
-    )
+  const refusal = refusalToFence(node)
+  if (refusal !== undefined) throw new UsageError(refusal)
   if (!isConfirmedOff)
     throw new UsageError(
       `Node "${name}" may still run without a connection to the API server, and its pods may still write. Power the machine off, then confirm it with --confirm-off.`,
     )
+}
+
+/** Returns why the node must not be fenced, whatever the user confirms. */
+export function refusalToFence(node: StoredNode): string | undefined {
+  // A node that has returned reports that it is ready, although it still has the taint.
+  return isReady(node)
+    ? `Node "${node.metadata.name}" reports that it is ready, so its pods run and can write to their volumes. Power the machine off first.`
+    : undefined
 }
 
 export async function fenceNode(client: Client, node: StoredNode, { dryRun }: { dryRun: boolean }): Promise<void> {

@@ -280,16 +280,22 @@ describe('stowage node forget', () => {
   })
 
   it('PLUS-11 shows everything of the node in a dry run, and refuses to remove a node that is ready', async () => {
-    const { code, out } = await run('forget', 'a', '--dry-run')
-    expect({ code, out }).toEqual({
-      code: 0,
-      out:
-        'To be removed:\n  Node a\n  CSINode a\n  Pod default/web-0\n  CSIStorageCapacity default/of-a\n' +
-        'To be kept, although no other node can reach them (remove them with --delete-volumes):\n' +
-        '  PersistentVolume only-a (1Gi, claim default/only-a)\n',
+    const plan =
+      'To be removed:\n  Node a\n  CSINode a\n  Pod default/web-0\n  CSIStorageCapacity default/of-a\n' +
+      'To be kept, although no other node can reach them (remove them with --delete-volumes):\n' +
+      '  PersistentVolume only-a (1Gi, claim default/only-a)\n'
+    const refusal =
+      'Node "a" reports that it is ready, so its pods run and can write to their volumes. Power the machine off first.'
+    expect(await run('forget', 'a', '--dry-run')).toEqual({
+      code: 2,
+      out: `${plan}Without --dry-run, nothing would be removed. ${refusal}\n`,
+      err: '',
     })
-    expect(await run('forget', 'a', '--yes')).toMatchObject({ code: 2, err: expect.stringContaining('is ready') })
+    const { code, out } = await run('forget', 'a', '--dry-run', '--output', 'json')
+    expect({ code, json: JSON.parse(out) }).toMatchObject({ code: 2, json: { node: 'a', isDryRun: true, refusal } })
+    expect(await run('forget', 'a', '--yes')).toMatchObject({ code: 2, err: expect.stringContaining(refusal) })
     await setReady('a', 'Unknown')
+    expect(await run('forget', 'a', '--dry-run')).toEqual({ code: 0, out: plan, err: '' })
     expect(await run('forget', 'a')).toMatchObject({ code: 2, err: expect.stringContaining('confirm with --yes') })
     expect(await readNames('/api/v1/nodes')).toEqual(['a', 'b'])
   })

@@ -11,7 +11,7 @@ import { listNames } from '../../../list-names.ts'
 import { formatOutput, type OutputFormat } from '../../../output/format-output.ts'
 import { createWorkProgress, standardError } from '../../../output/work-progress.ts'
 import { drainNode, setCordon } from './drain.ts'
-import { checkCanFence, checkCanUnfence, fenceNode, unfenceNode } from './fence.ts'
+import { checkCanFence, checkCanUnfence, fenceNode, refusalToFence, unfenceNode } from './fence.ts'
 import { type ForgetResult, forgetNode } from './forget.ts'
 import { formatDrainPlan, formatDrainResult, formatForgetPlan } from './format.ts'
 import { formatNodes, listNodes } from './list-nodes.ts'
@@ -159,7 +159,14 @@ export const runForget = (name: string, flags: ForgetFlags, deps: ProgramDeps) =
     const plan = planForget(node, snapshot)
     const text = formatForgetPlan(plan, deletesVolumes)
     if (flags.dryRun) {
-      deps.write(await formatOutput(flags.output, { ...plan, isDryRun: true }, () => text))
+      const refusal = refusalToFence(node)
+      const result = { ...plan, isDryRun: true, ...(refusal === undefined ? {} : { refusal }) }
+      deps.write(
+        await formatOutput(flags.output, result, () =>
+          refusal === undefined ? text : `${text}Without --dry-run, nothing would be removed. ${refusal}\n`,
+        ),
+      )
+      if (refusal !== undefined) throw new ExitError(2)
       return
     }
     checkCanFence(node, true)
