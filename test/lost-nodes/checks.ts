@@ -29,7 +29,10 @@ export async function listObjects(server: RunningServer, name: keyof typeof LIST
 }
 
 /** Returns the nodes on which each volume of the shared driver is mounted for writing. */
-async function readMountedNodes({ shared, dirOf }: LostNodesCluster): Promise<Map<string, Set<string>>> {
+export async function readMountedNodes({
+  shared,
+  dirOf,
+}: Pick<LostNodesCluster, 'shared' | 'dirOf'>): Promise<Map<string, Set<string>>> {
   const nodesByVolume = new Map<string, Set<string>>()
   for (const { root, target, options } of await host.mounts.list()) {
     const node = NODES.find((name) => target.startsWith(`${dirOf(name)}/`))

@@ -1,5 +1,5 @@
-// Drains a node: cordons it, evicts the pods of the plan (plan-drain.ts), and waits until the pods and their attachments
-// are deleted. An interrupted drain can be repeated, because the command plans again.
+// Drains a node: cordons it, evicts the pods of the plan (plan-drain.ts), and waits until the pods are deleted, and the attachments
+// that no other pod of the node needs. An interrupted drain can be repeated, because the command plans again.
 import { nodeKind } from '../../../../api/kinds/node/node.ts'
 import { podKind } from '../../../../api/kinds/pod/pod.ts'
 import { volumeAttachmentKind } from '../../../../api/kinds/volume-attachment/volume-attachment.ts'
@@ -7,7 +7,7 @@ import { ApiError, isNotFound } from '../../../../api/status-error.ts'
 import type { Clock } from '../../../../base/clock.ts'
 import type { Client } from '../../../../client/index.ts'
 import type { Snapshot } from '../../../../diagnosis/index.ts'
-import { findVolumeNames, type StoredPod } from './node-facts.ts'
+import { findPods, findVolumeNames, type StoredPod } from './node-facts.ts'
 import type { DrainPlan, DrainPod } from './plan-drain.ts'
 
 export interface DrainDeps {
@@ -24,7 +24,7 @@ export interface DrainResult {
   readonly movedPods: readonly string[]
   /** Pods that are still on the node after the timeout or an interruption, with the server's last response. */
   readonly waitingPods: readonly { readonly pod: string; readonly message: string }[]
-  /** Volumes of these pods that are still attached. */
+  /** Volumes that are still attached and that no pod which stays on the node uses. */
   readonly attachedVolumes: readonly string[]
 }
 
@@ -41,9 +41,10 @@ export async function drainNode(
   const deadlineMs = clock.monotonicMs() + options.timeoutMs
   if (!plan.isCordoned) await setCordon(client, plan.node, true)
   const leaving = new Map(plan.pods.filter(({ action }) => action !== 'keep').map((pod) => [pod.uid, pod]))
-  const volumes = new Set(
-    snapshot.pods
-      .filter(({ metadata }) => leaving.has(metadata.uid))
+  // Volumes of pods that an interrupted drain has removed may still be attached, so all others are waited for.
+  const keptVolumes = new Set(
+    findPods(snapshot, plan.node)
+      .filter(({ metadata }) => !leaving.has(metadata.uid))
       .flatMap((pod: StoredPod) => findVolumeNames(pod, snapshot)),
   )
   const movedPods: string[] = []
@@ -57,7 +58,7 @@ export async function drainNode(
       movedPods.push(describePod(pod))
       deps.onProgress(movedPods.length, total)
     }
-    const attachedVolumes = await readAttachedVolumes(client, plan.node, volumes)
+    const attachedVolumes = await readAttachedVolumes(client, plan.node, keptVolumes)
     if (leaving.size === 0 && attachedVolumes.length === 0)
       return {
         isDrained: plan.pods.every(({ action }) => action !== 'keep'),
@@ -105,12 +106,11 @@ async function evictPod(
   }
 }
 
-async function readAttachedVolumes(client: Client, node: string, volumes: ReadonlySet<string>): Promise<string[]> {
-  if (volumes.size === 0) return []
+async function readAttachedVolumes(client: Client, node: string, keptVolumes: ReadonlySet<string>): Promise<string[]> {
   const { items } = await client.list(volumeAttachmentKind)
   return items.flatMap(({ spec }) => {
     const volume = spec.source.persistentVolumeName
-    return spec.nodeName === node && volume !== undefined && volumes.has(volume) ? [volume] : []
+    return spec.nodeName === node && volume !== undefined && !keptVolumes.has(volume) ? [volume] : []
   })
 }
 

@@ -194,6 +194,26 @@ describe('stowage node drain', () => {
     expect(await readNames(PODS)).toEqual([])
   })
 
+  it('PLUS-11 waits in a repeated drain for the volumes of pods that the first one removed, but not for those of pods that stay', async () => {
+    for (const name of ['moved', 'kept']) {
+      await createVolume(name)
+      await post(`${STORAGE}/volumeattachments`, {
+        metadata: { name },
+        spec: { attacher: DRIVER, nodeName: 'a', source: { persistentVolumeName: name } },
+      })
+    }
+    await createPod('daemon', { claim: 'kept' })
+    await patch(`${PODS}/daemon`, { metadata: { ownerReferences: [{ ...OWNER, kind: 'DaemonSet' }] } })
+    await createPod('web-0', { claim: 'moved' })
+    await run('drain', 'a', '--timeout', '0s')
+    await program.api.delete(`${PODS}/web-0?gracePeriodSeconds=0`)
+    const { code, out } = await run('drain', 'a', '--timeout', '0s')
+    expect({ code, out }).toEqual({ code: 1, out: expect.stringContaining('moved') })
+    expect(out).not.toContain('kept')
+    await program.api.delete(`${STORAGE}/volumeattachments/moved`)
+    expect((await run('drain', 'a', '--timeout', '0s')).code).toBe(0)
+  })
+
   it('PLUS-11 drains a node with many attached volumes, and continues after an interruption', async () => {
     const names = Array.from({ length: DRAINED_VOLUMES }, (_, i) => `disk-${String(i).padStart(3, '0')}`)
     for (const name of names) {
