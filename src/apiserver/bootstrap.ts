@@ -51,7 +51,7 @@ async function restorePriorityClass(deps: ObjectDeps, builtIn: PriorityClass): P
       dryRun: false,
       uid,
       gracePeriodSeconds: undefined,
-      propagation: undefined,
+      propagationPolicy: undefined,
       resourceVersion: undefined,
     }
     try {

@@ -160,7 +160,10 @@ async function handleWatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiRes
     resource,
     namespace: resource.kind.namespaced ? route.namespace : '',
     options: route.name
-      ? { ...options, fields: [...options.fields, { field: 'metadata.name', operator: '=', value: route.name }] }
+      ? {
+          ...options,
+          fieldSelector: [...options.fieldSelector, { field: 'metadata.name', operator: '=', value: route.name }],
+        }
       : options,
     acceptedForm,
     include: acceptedForm.form === 'table' ? parseIncludeObject(request) : 'Metadata',

@@ -1,4 +1,5 @@
-// Small private files (keys, tokens, kubeconfigs): replaced atomically and durably, readable only by their owner.
+// Small private files (keys, tokens, kubeconfigs): replaced atomically and durably, readable only by their owner. Also creates
+// durable directories.
 // The store manages its own files (store/lmdb.ts).
 import { chmod, link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'

@@ -63,7 +63,7 @@ describe('the adaptive limit', () => {
     expect(limit.inFlightMax).toBe(50)
   })
 
-  it('SYS-29 raises the limit after accepted requests, but not after server errors or requests without a response', async () => {
+  it('SYS-29 raises the limit after accepted requests, but not after server errors, aborted requests or missing responses', async () => {
     const { limit, respond, reject, lines } = createFixture()
     await reject()
     for (const code of [0, 499, 500, 503, 504]) for (let i = 0; i < 1_000; i++) respond(code)
@@ -122,7 +122,7 @@ describe('the adaptive limit', () => {
     await Promise.all(requests)
   })
 
-  it('SYS-29 drops a waiting request when its signal is aborted', async () => {
+  it('SYS-29 rejects a waiting request when its signal is aborted, and never sends it', async () => {
     const { send, inFlight, reject } = createFixture()
     await reject()
     const firstRequests = send(4)

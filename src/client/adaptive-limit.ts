@@ -21,7 +21,7 @@ const IN_FLIGHT_MAX = 100
 const IN_FLIGHT_MIN = 4
 /** The amount by which a response raises the limit, so that the lowest limit rises to the highest within 1,000 responses. */
 const RISE = 0.1
-/** The code of a request that the caller aborted. Higher codes are errors of the server, or no response. */
+/** The code of a request that the caller aborted. Higher codes are errors of the server, or stand for a missing response. */
 const ABORTED_CODE = 499
 /** The limit is halved at most once in this time, because the requests of a burst are rejected together. */
 const REDUCTION_INTERVAL_MS = 1_000

@@ -9,7 +9,7 @@ import { withParents } from './parent-fields.ts'
 import { removeFields } from './remove.ts'
 import type { ObjectShape } from './shape.ts'
 import { removeOwnership } from './track-update.ts'
-import { withoutUntrackedFields } from './untracked.ts'
+import { withoutUntrackedFields } from './untracked-fields.ts'
 import { appliedFields } from './value-fields.ts'
 
 export interface ApplyOptions {

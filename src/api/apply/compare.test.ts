@@ -5,7 +5,7 @@ import { compareStates } from './compare.ts'
 
 const compareMachines = (oldMachine: object, newMachine: object) => compareStates(machineShape, oldMachine, newMachine)
 
-describe('compare', () => {
+describe('compareStates', () => {
   it('finds no difference between equal objects', () => {
     fc.assert(
       fc.property(anyConfig, (config) => {

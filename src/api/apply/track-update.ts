@@ -13,7 +13,7 @@ import {
   withFields,
 } from './managed-fields.ts'
 import type { ObjectShape } from './shape.ts'
-import { withoutUntrackedFields } from './untracked.ts'
+import { withoutUntrackedFields } from './untracked-fields.ts'
 import { createdFields } from './value-fields.ts'
 
 export interface TrackedWrite {

@@ -1,5 +1,6 @@
 // Test support: runs a kind's rules on the body of a write, as the API server does, and returns the object that would be
-// stored and the validation errors. try-write.fixture.ts takes an edit of the stored object instead of a body.
+// stored and the validation errors; try-write.fixture.ts takes an edit of the stored object instead of a body. Also reads
+// the cells of an object's table row.
 
 import { clone } from '../../base/clone.ts'
 import { cellOf } from '../columns.ts'

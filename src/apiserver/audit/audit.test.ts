@@ -37,7 +37,7 @@ const METADATA = 'omitStages: [RequestReceived]\nrules: [{level: Metadata}]'
 const ALL = 'rules: [{level: RequestResponse}]'
 
 describe('an audited request', () => {
-  it('SYS-21 records user, verb, object, status and decision', async () => {
+  it('SYS-21 is recorded with user, verb, object, status and decision', async () => {
     const { server, lines, events } = await createAuditedServer(METADATA)
     const response = await server.post(CLAIMS, CLAIM, { 'User-Agent': 'kubectl/v1', 'Audit-ID': 'my-id' })
     expect(response.headers['audit-id']).toBe('my-id')
@@ -72,7 +72,7 @@ describe('an audited request', () => {
     expect(first.headers['audit-id']).not.toBe(second.headers['audit-id'])
   })
 
-  it('SYS-21 records the impersonated user and a denial', async () => {
+  it('SYS-21 is recorded with the impersonated user and a denial', async () => {
     const { server, events } = await createAuditedServer(METADATA, { usesRbac: true })
     const { status } = await server.get(CLAIMS, { 'Impersonate-User': 'ann' })
     expect(status).toBe(403)
@@ -86,7 +86,7 @@ describe('an audited request', () => {
     ])
   })
 
-  it('SYS-21 records the rule that allows it', async () => {
+  it('SYS-21 is recorded with the rule that allows it', async () => {
     const { server, events } = await createAuditedServer(METADATA, { usesRbac: true })
     await server.get('/version', { 'Impersonate-User': 'ann' })
     expect(events()[0].annotations['authorization.k8s.io/reason']).toMatch(/^RBAC: allowed by ClusterRoleBinding/)
@@ -107,7 +107,7 @@ describe('an audited request', () => {
     expect(JSON.stringify(events())).not.toContain('junk')
   })
 
-  it('SYS-21 records bodies at level RequestResponse, even if they are in YAML', async () => {
+  it('SYS-21 is recorded with bodies at level RequestResponse, even if they are in YAML', async () => {
     const { server, events } = await createAuditedServer(ALL)
     const yaml = 'apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: a\n'
     await server.call('POST', `${NAMESPACE}/serviceaccounts`, yaml, { 'Content-Type': 'application/yaml' })

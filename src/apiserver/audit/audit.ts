@@ -12,7 +12,7 @@ import { BODIES_WAITING_MAX, BODY_BYTES_MAX, bodyJson, createdNameOf } from './b
 import { formatEvent } from './event.ts'
 import { createRuleFinder, type FindRule } from './match-rule.ts'
 import { type AuditPolicy, type AuditRule, LEVELS, type Level, type Stage } from './policy.ts'
-import { isSensitive } from './sensitive.ts'
+import { isSensitive } from './sensitive-resources.ts'
 
 export interface AuditOptions {
   readonly policy: AuditPolicy

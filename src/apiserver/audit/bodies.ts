@@ -5,7 +5,7 @@ import { ProtobufReader } from '../../api/protobuf/reader.ts'
 import { type BodySender, mediaType, parseBody } from '../http/body.ts'
 import type { ApiResponse } from '../http/messages.ts'
 import type { Resource } from '../resources.ts'
-import { isSensitiveKind } from './sensitive.ts'
+import { isSensitiveKind } from './sensitive-resources.ts'
 
 /** If one body is larger, both are omitted from the event, which then has the annotation audit.k8s.io/truncated. */
 export const BODY_BYTES_MAX = 512 * 1024

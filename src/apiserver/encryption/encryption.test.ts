@@ -210,7 +210,7 @@ describe('a store with encryption', () => {
     expect(entries.map(({ value }) => textOf(value))).toEqual(['{"n":1}', '{"n":2}'])
   })
 
-  it('SYS-9 with a lost key fails only the requests that read the value, with its name', async () => {
+  it('SYS-9 with a lost key fails only the requests that read a value of the key, with the name of the key', async () => {
     const { medium } = spyMedium()
     const { store } = await openStore(medium, await secretsWith(aesgcm(['lost', KEY])))
     await put(store, `${SECRETS}a`, '{"metadata":{"name":"a","namespace":"default"}}')

@@ -22,7 +22,7 @@ const OBJECT_MEDIA = ['application/json', 'application/yaml', PROTOBUF_MEDIA] as
 
 /** A request body that is not yet decoded as an object type. */
 export interface RequestBody {
-  /** The value in the body; undefined or empty if absent. */
+  /** The value of the body's field `apiVersion`, of any type; undefined or empty if absent. The same holds for `kind`. */
   readonly apiVersion: unknown
   readonly kind: unknown
   /** Returns the parsed body. Protobuf needs the type because it has field numbers instead of names. */

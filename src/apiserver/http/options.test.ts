@@ -129,21 +129,21 @@ describe('parseDeleteOptions', () => {
       preconditions: { uid: 'u', resourceVersion: '7' },
     }
     expect(parseDeleteOptions(body, noQuery)).toMatchObject({
-      propagation: 'Foreground',
+      propagationPolicy: 'Foreground',
       uid: 'u',
       resourceVersion: '7',
     })
     expect(
       parseDeleteOptions(undefined, new URLSearchParams('propagationPolicy=Orphan&gracePeriodSeconds=5')),
     ).toMatchObject({
-      propagation: 'Orphan',
+      propagationPolicy: 'Orphan',
       gracePeriodSeconds: 5,
     })
   })
 
   it('supports the deprecated orphanDependents', () => {
-    expect(parseDeleteOptions({ orphanDependents: true }, noQuery).propagation).toBe('Orphan')
-    expect(parseDeleteOptions({ orphanDependents: false }, noQuery).propagation).toBe('Background')
+    expect(parseDeleteOptions({ orphanDependents: true }, noQuery).propagationPolicy).toBe('Orphan')
+    expect(parseDeleteOptions({ orphanDependents: false }, noQuery).propagationPolicy).toBe('Background')
   })
 
   it('treats a negative grace period as one second', () => {

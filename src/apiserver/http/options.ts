@@ -60,10 +60,10 @@ function parseDryRun(values: readonly string[], errors: FieldErrors): boolean {
 }
 
 export interface ListOptions {
-  readonly labels: LabelSelector
-  readonly fields: readonly FieldRequirement[]
+  readonly labelSelector: LabelSelector
+  readonly fieldSelector: readonly FieldRequirement[]
   readonly resourceVersion: number | undefined
-  readonly match: 'Exact' | 'NotOlderThan' | undefined
+  readonly resourceVersionMatch: 'Exact' | 'NotOlderThan' | undefined
   readonly limit: number
   readonly continueToken: string
   readonly watch: boolean
@@ -74,7 +74,7 @@ export interface ListOptions {
 
 export function parseListOptions(query: URLSearchParams, watch: boolean): ListOptions {
   const errors = new FieldErrors()
-  const { labels, fields } = parseSelectors(query)
+  const { labelSelector, fieldSelector } = parseSelectors(query)
   const resourceVersion = parseResourceVersion(query.get('resourceVersion'), errors)
   const match = query.get('resourceVersionMatch') ?? ''
   const continueToken = watch ? '' : (query.get('continue') ?? '')
@@ -115,10 +115,10 @@ export function parseListOptions(query: URLSearchParams, watch: boolean): ListOp
     throw badRequest('specifying resource version is not allowed when using continue')
   }
   return {
-    labels,
-    fields,
+    labelSelector,
+    fieldSelector,
     resourceVersion,
-    match: match === '' ? undefined : (match as 'Exact' | 'NotOlderThan'),
+    resourceVersionMatch: match === '' ? undefined : (match as 'Exact' | 'NotOlderThan'),
     limit: parseCount(query, 'limit') ?? 0,
     continueToken,
     watch,
@@ -155,7 +155,7 @@ function parseCount(query: URLSearchParams, name: string): number | undefined {
 export interface DeleteOptions {
   readonly dryRun: boolean
   readonly gracePeriodSeconds: number | undefined
-  readonly propagation: 'Background' | 'Foreground' | 'Orphan' | undefined
+  readonly propagationPolicy: 'Background' | 'Foreground' | 'Orphan' | undefined
   readonly uid: string | undefined
   readonly resourceVersion: string | undefined
 }
@@ -176,8 +176,9 @@ export function parseDeleteOptions(body: unknown, query: URLSearchParams): Delet
   const gracePeriod = options.gracePeriodSeconds
   return {
     dryRun,
+    // As in Kubernetes, a negative grace period means the shortest one that is not zero.
     gracePeriodSeconds: gracePeriod === undefined ? undefined : gracePeriod < 0 ? 1 : gracePeriod,
-    propagation: propagation as DeleteOptions['propagation'],
+    propagationPolicy: propagation as DeleteOptions['propagationPolicy'],
     uid: options.uid,
     resourceVersion: options.resourceVersion,
   }

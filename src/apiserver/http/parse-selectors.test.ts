@@ -9,9 +9,9 @@ describe('parseSelectors', () => {
   it('SYS-19 shares the parsed selectors of equal texts', () => {
     const parameters = { labelSelector: 'app=web,tier in (a,b)', fieldSelector: 'metadata.name=a' }
     const [first, second] = [parse(parameters), parse(parameters)]
-    expect(second.labels).toBe(first.labels)
-    expect(second.fields).toBe(first.fields)
-    expect(parse({ labelSelector: 'app=other' }).labels).not.toBe(first.labels)
+    expect(second.labelSelector).toBe(first.labelSelector)
+    expect(second.fieldSelector).toBe(first.fieldSelector)
+    expect(parse({ labelSelector: 'app=other' }).labelSelector).not.toBe(first.labelSelector)
   })
 
   it.each([

@@ -18,8 +18,8 @@ const REQUIREMENTS_MAX = 100
 const SHARED_SELECTORS_MAX = 250
 
 export interface Selectors {
-  readonly labels: LabelSelector
-  readonly fields: readonly FieldRequirement[]
+  readonly labelSelector: LabelSelector
+  readonly fieldSelector: readonly FieldRequirement[]
 }
 
 const NO_FIELDS: readonly FieldRequirement[] = Object.freeze([])
@@ -31,8 +31,8 @@ export function parseSelectors(query: URLSearchParams): Selectors {
   const labels = query.get('labelSelector')
   const fields = query.get('fieldSelector')
   return {
-    labels: labels ? parseSelector('labelSelector', labels, sharedLabels, parseLabels) : EVERYTHING,
-    fields: fields ? parseSelector('fieldSelector', fields, sharedFields, parseFields) : NO_FIELDS,
+    labelSelector: labels ? parseSelector('labelSelector', labels, sharedLabels, parseLabels) : EVERYTHING,
+    fieldSelector: fields ? parseSelector('fieldSelector', fields, sharedFields, parseFields) : NO_FIELDS,
   }
 }
 

@@ -5,7 +5,7 @@ describe('the limit of pending bytes', () => {
   const closedNames: string[] = []
   const response = (name: string) => ({ destroy: () => closedNames.push(name) })
 
-  it('SYS-19 closes the response that has waited the longest when it is exceeded', () => {
+  it('SYS-19 closes the response that has waited the longest when the responses together exceed it', () => {
     const [a, b, c] = ['a', 'b', 'c'].map(response) as [
       ReturnType<typeof response>,
       ReturnType<typeof response>,

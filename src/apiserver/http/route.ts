@@ -8,7 +8,7 @@ export interface ResourceRequest {
   readonly group: string
   readonly version: string
   readonly plural: string
-  /** The name, if the request is for a Namespace. Otherwise empty for cluster scope and for collections over all namespaces. */
+  /** The namespace; for a request for a Namespace, its name. Empty for cluster scope and for collections over all namespaces. */
   readonly namespace: string
   /** Empty for collections. */
   readonly name: string

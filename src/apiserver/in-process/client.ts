@@ -167,7 +167,7 @@ const routeOf = (
 ): ResourceRequest => ({ is: 'resource', verb, group, version, plural, namespace, name, subresource })
 
 const deleteOptionsOf = ({ propagation, gracePeriodSeconds, uid, resourceVersion, dryRun = false }: DeleteRequest) => ({
-  propagation,
+  propagationPolicy: propagation,
   gracePeriodSeconds,
   uid,
   resourceVersion,

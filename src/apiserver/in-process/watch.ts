@@ -42,7 +42,12 @@ export async function* watchInProcess<T extends KubeObject>(
 
     let startRevision = version
     if (request.sendInitialEvents ?? version === 0) {
-      const listOptions = { ...options, resourceVersion: undefined, match: undefined, sendInitialEvents: undefined }
+      const listOptions = {
+        ...options,
+        resourceVersion: undefined,
+        resourceVersionMatch: undefined,
+        sendInitialEvents: undefined,
+      }
       let page: ListedObjects | undefined
       do {
         const continueToken: string = page?.continueToken ?? ''

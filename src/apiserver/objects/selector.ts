@@ -9,23 +9,24 @@ import type { Shared } from './stored-object.ts'
 /** Returns undefined if all objects match. Throws 400 for a field that the kind does not support in selectors. */
 export function selectorOf(
   resource: Resource,
-  { labels, fields }: Pick<ListOptions, 'labels' | 'fields'>,
+  { labelSelector, fieldSelector }: Pick<ListOptions, 'labelSelector' | 'fieldSelector'>,
 ): ((object: Shared) => boolean) | undefined {
   const fieldReaders = selectableFields(resource)
-  for (const { field } of fields) {
+  for (const { field } of fieldSelector) {
     if (!fieldReaders.has(field)) {
       throw badRequest(
         `field label not supported: "${field}"; ${resource.kind.plural} can be selected by ${[...fieldReaders.keys()].join(', ')}`,
       )
     }
   }
-  const matchesAllLabels = labels === EVERYTHING || (labels.requirements.length === 0 && !labels.matchesNothing)
-  if (matchesAllLabels && fields.length === 0) return undefined
+  const matchesAllLabels =
+    labelSelector === EVERYTHING || (labelSelector.requirements.length === 0 && !labelSelector.matchesNothing)
+  if (matchesAllLabels && fieldSelector.length === 0) return undefined
   return (object) => {
-    if (!matchesAllLabels && !matchesLabels(labels, object.metadata.labels)) return false
-    if (fields.length === 0) return true
+    if (!matchesAllLabels && !matchesLabels(labelSelector, object.metadata.labels)) return false
+    if (fieldSelector.length === 0) return true
     const view = resource.kind.viewOf?.fromStored(object) ?? object
-    return matchesFields(fields, (field) => fieldReaders.get(field)!(view))
+    return matchesFields(fieldSelector, (field) => fieldReaders.get(field)!(view))
   }
 }
 

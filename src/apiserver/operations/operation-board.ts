@@ -144,7 +144,9 @@ export async function openOperationBoard({ clock, onActivities }: OperationBoard
       if (activities.length > REPORTED_OPERATIONS_MAX)
         throw badRequest(`a report has at most ${REPORTED_OPERATIONS_MAX} activities; send the others in another one`)
       if (operations.length + removed.length > REPORTED_OPERATIONS_MAX)
-        throw badRequest(`a report has at most ${REPORTED_OPERATIONS_MAX} operations; send the others in another one`)
+        throw badRequest(
+          `a report has at most ${REPORTED_OPERATIONS_MAX} operations and removals; send the others in another one`,
+        )
       checkOperations(process, operations)
       if (report.replacesVolumes) usage.apply(user, process, report.volumes ?? [])
       const id = `${user} ${process}`

@@ -44,7 +44,7 @@ export function createReportedUsage(clock: Clock): ReportedUsage {
   return {
     apply(user, process, volumes) {
       if (volumes.length > REPORTED_VOLUMES_MAX)
-        throw badRequest(`a report has at most ${REPORTED_VOLUMES_MAX} volumes`)
+        throw badRequest(`a report has at most ${REPORTED_VOLUMES_MAX} volumes; omit the others`)
       const id = `${user} ${process}`
       remove(id)
       if (volumes.length === 0 || volumeCount + volumes.length > VOLUMES_MAX) return

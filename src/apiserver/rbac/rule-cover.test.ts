@@ -21,7 +21,7 @@ describe('uncoveredRules', () => {
     ['all names', rule('get', '', 'secrets'), rule('get', '', 'secrets', 'a b')],
     ['more names', rule('get', '', 'secrets', 'a b'), rule('get', '', 'secrets', 'b')],
     ['a path prefix', paths('get', '/a/*'), paths('get', '/a/b')],
-  ])('SYS-9 accepts a rule that is covered by %s', (_, ownRule, requestedRule) => {
+  ])('SYS-9 returns nothing for a rule that is covered by %s', (_, ownRule, requestedRule) => {
     expect(uncoveredRules([ownRule], [requestedRule])).toEqual([])
   })
 
@@ -35,7 +35,7 @@ describe('uncoveredRules', () => {
     ['a subresource by its resource', rule('get', '', 'pods'), rule('get', '', 'pods/log')],
     ['all objects by named ones', rule('get', '', 'secrets', 'a'), rule('get', '', 'secrets')],
     ['a path above a prefix', paths('get', '/a/*'), paths('get', '/a')],
-  ])('SYS-9 does not cover %s', (_, ownRule, requestedRule) => {
+  ])('SYS-9 returns a rule that is not covered: %s', (_, ownRule, requestedRule) => {
     expect(uncoveredRules([ownRule], [requestedRule])).not.toEqual([])
   })
 
@@ -46,7 +46,7 @@ describe('uncoveredRules', () => {
     expect(uncoveredRules([], rules, { max: 7 })).toHaveLength(7)
   })
 
-  it('SYS-9 accepts a rule whose parts are covered by different held rules', () => {
+  it('SYS-9 returns only the parts that none of several held rules covers', () => {
     const ownRules = [rule('get', '', 'pods'), rule('list', '', 'pods secrets')]
     expect(uncoveredRules(ownRules, [rule('get list', '', 'pods')])).toEqual([])
 

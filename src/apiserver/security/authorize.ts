@@ -16,7 +16,7 @@ export interface ResourceAttributes {
   resource: string
   subresource?: string
   name?: string
-  /** The name of a Namespace, if the request is for one. Otherwise absent for cluster scope and for all namespaces. */
+  /** The namespace of the request; for a request for a Namespace, its name. Absent for cluster scope and all namespaces. */
   namespace?: string
   /** The field selector of a list or watch. */
   fieldSelector?: readonly FieldRequirement[]

@@ -61,7 +61,9 @@ export function createAccountAuthenticator(deps: AccountAuthenticatorDeps): Toke
       const acceptedAudiences = audiences.filter((audience) => audience === issuer)
       if (acceptedAudiences.length === 0) return reject('is for other audiences')
       if (boundObjects.secretHasToken(verifiedToken.secretToken, hash)) return { user, audiences: acceptedAudiences }
-      return reject('is no longer valid: the account or the Secret was deleted, or the Secret has another token')
+      return reject(
+        'is no longer valid: the account or the Secret was deleted, or the Secret has another token or one that was invalidated',
+      )
     }
     const { claims } = verifiedToken
     const nowMs = clock.nowMs()

@@ -48,7 +48,7 @@ export interface VerifiedJwt {
   readonly kid: string
 }
 
-/** Returns the claims of a token, or undefined if none of the keys has signed it. */
+/** Returns the claims of a token, or undefined if the key that its header names is unknown or has not signed it. */
 export function verifyJwt(
   token: string,
   findKey: (kid: string) => VerificationKey | undefined,

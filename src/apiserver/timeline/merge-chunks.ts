@@ -117,7 +117,7 @@ export async function mergeUnmerged(store: Store, chunks: UnmergedChunks, limits
     const limited = isLimited ? limitLines(values.flatMap(linesOf), limits.volumeRecords) : undefined
     const isMerged = await replaceChunks(store, merged, limited ? bytesOfLines(limited.lines) : Buffer.concat(values))
     if (!isMerged) {
-      chunks.forgetAll()
+      chunks.dropAll()
       break
     }
     chunks.remove(merged)

@@ -9,7 +9,7 @@ export interface UnmergedChunk {
 /** Beyond this size all chunks are dropped from memory, and a merge reads them from the store. */
 const BYTES_MAX = 8 * 1024 * 1024
 
-/** A power of 2. */
+/** The length of #recordCounts: a power of 2, because hashOf masks the hash with it. */
 const COUNTS = 65_536
 
 export class UnmergedChunks {
@@ -21,7 +21,7 @@ export class UnmergedChunks {
   readonly #recordCounts = new Uint32Array(COUNTS)
   #recordsMax = 0
   #bytes = 0
-  #hasForgotten = false
+  #hasDropped = false
 
   get size(): number {
     return this.#values.size
@@ -37,7 +37,7 @@ export class UnmergedChunks {
       this.#recordCounts[index] = count
       if (count > this.#recordsMax) this.#recordsMax = count
     }
-    if (this.#bytes > BYTES_MAX) this.forgetAll()
+    if (this.#bytes > BYTES_MAX) this.dropAll()
   }
 
   /** Returns the largest number of records of one owner in the chunks that were added since the last call, or more. */
@@ -65,17 +65,17 @@ export class UnmergedChunks {
     for (const { key, value } of chunks) if (this.#values.delete(key)) this.#bytes -= value.length
   }
 
-  forgetAll(): void {
+  dropAll(): void {
     this.#values.clear()
     this.#bytes = 0
-    this.#hasForgotten = true
+    this.#hasDropped = true
   }
 
   /** Returns whether chunks were dropped since the last call. */
   takeDropped(): boolean {
-    const hasForgotten = this.#hasForgotten
-    this.#hasForgotten = false
-    return hasForgotten
+    const hasDropped = this.#hasDropped
+    this.#hasDropped = false
+    return hasDropped
   }
 }
 

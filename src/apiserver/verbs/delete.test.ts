@@ -63,7 +63,7 @@ describe('DELETE', () => {
     expect((await api.delete(`${MAPS}/a?propagationPolicy=Sometimes`)).status).toBe(422)
   })
 
-  it.each([`dryRun=All`, ''])('SYS-4 does not delete the object in a dry run (%j)', async (query) => {
+  it.each([`dryRun=All`, ''])('SYS-4 does not delete the object in a dry run (query %j)', async (query) => {
     await create('a')
     const { revision } = api.store
     const body = query ? undefined : { dryRun: ['All'] }
@@ -128,10 +128,10 @@ describe('finalizers', () => {
   })
 
   it.each([
-    ['Background', undefined],
-    ['Foreground', ['foregroundDeletion']],
-    ['Orphan', ['orphan']],
-  ])('SYS-4 for the propagation policy %s are %j', async (propagationPolicy, finalizers) => {
+    ['Background', 'none', undefined],
+    ['Foreground', 'foregroundDeletion', ['foregroundDeletion']],
+    ['Orphan', 'orphan', ['orphan']],
+  ])('SYS-4 are added by the propagation policy %s: %s', async (propagationPolicy, _added, finalizers) => {
     await create('a')
     const { json } = await api.delete(`${MAPS}/a`, { propagationPolicy })
     expect(json.metadata.finalizers).toEqual(finalizers)
@@ -151,7 +151,7 @@ describe('DELETE of a pod', () => {
     spec: { containers: [{ name: 'c', image: 'i' }], ...spec },
   })
 
-  it('sets a grace period, which later deletes can only shorten, if the pod is running', async () => {
+  it('sets a grace period, which later deletes can only shorten, if the pod is scheduled', async () => {
     await api.post(PODS, aPod({ nodeName: 'n', terminationGracePeriodSeconds: 30 }))
     const { json } = await api.delete(`${PODS}/p`)
     expect(json.metadata).toMatchObject({ deletionGracePeriodSeconds: 30, deletionTimestamp: '2026-01-01T00:00:30Z' })

@@ -94,7 +94,7 @@ function markForDeletion(
   const nowMs = deps.clock.nowMs()
   const graceSeconds = resource.storedKind.gracePeriodSeconds?.(currentObject, options.gracePeriodSeconds) ?? 0
 
-  metadata.finalizers = propagationFinalizers(metadata.finalizers ?? [], options.propagation)
+  metadata.finalizers = propagationFinalizers(metadata.finalizers ?? [], options.propagationPolicy)
   if (metadata.finalizers.length === 0) delete metadata.finalizers
   if (!metadata.deletionTimestamp) {
     metadata.deletionTimestamp = timestamp(nowMs + graceSeconds * 1000)
@@ -113,7 +113,10 @@ function markForDeletion(
 }
 
 /** Adds the finalizer of the propagation policy. The garbage collector removes it after processing the dependents. */
-function propagationFinalizers(finalizers: readonly string[], propagation: DeleteOptions['propagation']): string[] {
+function propagationFinalizers(
+  finalizers: readonly string[],
+  propagation: DeleteOptions['propagationPolicy'],
+): string[] {
   if (propagation === undefined) return [...finalizers]
   const otherFinalizers = finalizers.filter((finalizer) => finalizer !== 'orphan' && finalizer !== 'foregroundDeletion')
   if (propagation === 'Orphan') return [...otherFinalizers, 'orphan']

@@ -80,7 +80,9 @@ async function resolveStart(
 ): Promise<{ afterKey?: string; atRevision?: number }> {
   if (options.continueToken) return parseContinueToken(options.continueToken, prefix)
   const version = options.resourceVersion ?? 0
-  const isExact = options.match === 'Exact' || (options.match === undefined && options.limit > 0 && version > 0)
+  const isExact =
+    options.resourceVersionMatch === 'Exact' ||
+    (options.resourceVersionMatch === undefined && options.limit > 0 && version > 0)
   await waitForRevision(deps, version)
   return isExact ? { atRevision: version } : {}
 }

@@ -1,4 +1,5 @@
-// The subresource `scale`: reads and changes the number of replicas of a stateful set in the form of a Scale.
+// The subresource `scale`, which changes the number of replicas of a stateful set in the form of a Scale: decodes the body of
+// a PUT and merges it into the stored set. readScale (api/kinds/stateful-set/scale.ts) converts a set to a Scale.
 import { SCALE_TYPE, type Scale, scale } from '../../api/kinds/stateful-set/scale.ts'
 import { badRequest } from '../../api/status-error.ts'
 import { clone } from '../../base/clone.ts'

@@ -108,7 +108,7 @@ class WatchStream {
     const { entries, revision } = await listObjects(this.#deps, resource, namespace, {
       ...options,
       resourceVersion: undefined,
-      match: undefined,
+      resourceVersionMatch: undefined,
       limit: 0,
       continueToken: '',
     })

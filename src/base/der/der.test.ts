@@ -38,7 +38,7 @@ describe('der', () => {
     ['2001:db8::ff:1', '20010db8000000000000000000ff0001'],
     ['1:2:3:4:5:6:7:8', '00010002000300040005000600070008'],
     ['::ffff:1.2.3.4', '00000000000000000000ffff01020304'],
-  ])('encodes the address %s', (address, bytes) => {
+  ])('encodes the address %s as %s', (address, bytes) => {
     expect(hex(der.ipAddressBytes(address))).toBe(bytes)
   })
 })

@@ -11,7 +11,7 @@ export interface ClientConfig {
   readonly connection: Connection
   /** The namespace of the kubeconfig context or of the pod. */
   readonly namespace: string
-  /** The kubeconfig. Absent in a pod. */
+  /** The path of the kubeconfig. Absent if the configuration is that of the pod. */
   readonly path?: string
 }
 

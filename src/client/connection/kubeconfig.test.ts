@@ -110,14 +110,28 @@ echo "{\\"status\\":{\\"token\\":\\"$1-$X-$n\\",\\"expirationTimestamp\\":\\"${e
     expect(await credentials()).toEqual({ token: 'me-y-3' })
   })
 
-  it('reports a failed exec plugin without its output', async () => {
-    const { path } = await writeKubeconfig({ exec: { command: 'sh', args: ['-c', 'echo hunter2; exit 3'] } })
+  it.each([
+    [
+      { command: 'sh', args: ['-c', 'echo hunter2; exit 3'] },
+      'the exec plugin sh exited with status 3: run it in a terminal to see its error',
+    ],
+    [
+      { command: 'sh', args: ['-c', 'echo hunter2; kill -9 $$'] },
+      'the exec plugin sh was ended by the signal SIGKILL: run it in a terminal to see its error',
+    ],
+    [
+      { command: 'no-such-plugin' },
+      'cannot run the exec plugin no-such-plugin (ENOENT): install it, or correct its command in the kubeconfig',
+    ],
+    [{ command: 'echo', args: ['hunter2'] }, 'the exec plugin echo did not print a valid ExecCredential'],
+    [
+      { command: 'echo', args: ['{"status":{"clientKeyData":"hunter2"}}'] },
+      'the exec plugin echo printed neither a token nor a certificate with its key',
+    ],
+  ])('reports the failure of the exec plugin %j without its output', async (exec, message) => {
+    const { path } = await writeKubeconfig({ exec })
     const { credentials } = await kubeconfigConnection({ path, clock: manualClock() })
-    const error: Error = await credentials().then(
-      () => expect.fail('the plugin succeeded'),
-      (reason) => reason,
-    )
-    expect(error.message).toBe('sh returned no credentials (exit 3)')
+    await expect(credentials()).rejects.toThrow(new Error(message))
   })
 
   it('rejects an unsupported user field, and a context or user that does not exist', async () => {

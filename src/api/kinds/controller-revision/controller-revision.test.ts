@@ -10,7 +10,7 @@ describe('a controller revision', () => {
     ['revision: Invalid value: -1: must be greater than or equal to 0', { revision: -1 }],
     ['data: Required value: data is mandatory', { data: undefined }],
     ['data: Required value: data must be a valid JSON object', { data: ['x'] }],
-  ])('SYS-27 rejects: %s', (message, fields) => {
+  ])('SYS-27 is rejected with %s', (message, fields) => {
     expect(tryCreate(kind, { ...body, ...fields }).errors).toEqual([message])
   })
 

@@ -67,7 +67,7 @@ describe('LimitRange', () => {
       ['maxLimitRequestRatio[cpu]: Invalid value: "3": ratio 3 is greater than max/min = 2.000000'],
     ],
     [{ min: '1', defaultRequest: '1', default: '2', max: '2', maxLimitRequestRatio: '2' }, []],
-  ])('validates the order of %j', (amounts, messages) => {
+  ])('reports each violation of the order in %j', (amounts, messages) => {
     const fields = Object.entries(amounts).map(([field, amount]) => [field, { cpu: amount }])
     const item = { type: 'example.com/Machine', ...Object.fromEntries(fields) }
     expect(errorsOf(item)).toEqual(messages.map((message) => `spec.limits[0].${message}`))

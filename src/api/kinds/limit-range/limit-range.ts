@@ -37,7 +37,7 @@ export const limitRangeKind = defineKind<LimitRange>({
       seenTypes.add(item.type)
       validateItem(item, field, errors)
     })
-    validateIoGate(object, old, errors, context)
+    rejectGatedIoResources(object, old, errors, context)
   },
 
   columns: [nameColumn, createdAtColumn],
@@ -137,7 +137,7 @@ const hasClaimBound = (item: LimitRangeItem): boolean =>
   item.min?.storage !== undefined || item.max?.storage !== undefined || resourceNamesOf(item).some(isIoResource)
 
 /** Rejects iops and throughput while the feature gate is disabled, unless the stored object already has them. */
-function validateIoGate(
+function rejectGatedIoResources(
   next: LimitRange,
   old: LimitRange | undefined,
   errors: FieldErrors,

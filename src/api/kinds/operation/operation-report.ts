@@ -20,7 +20,10 @@ export const operationReportKind = defineKind<OperationReport>({
   deleteReturnsObject: false,
 })
 
-/** Bounds the operations and removals of one report, and its activities. A report with more is rejected. */
+/**
+ * The maximum number of operations and removals together in one report, and the maximum number of its activities. A report
+ * with more is rejected.
+ */
 export const REPORTED_OPERATIONS_MAX = 500
-/** Bounds the volumes of one report. A report with more is rejected; a process with more volumes reports only the first ones. */
+/** The maximum number of volumes in one report. A report with more is rejected; a process with more volumes reports only the first ones. */
 export const REPORTED_VOLUMES_MAX = 500

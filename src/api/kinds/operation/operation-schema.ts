@@ -1,4 +1,5 @@
-// The schemas of Operation and OperationReport. operation.ts and operation-report.ts declare the kinds.
+// The schemas of Operation and OperationReport. operation.ts and operation-report.ts declare the kinds. The names of the
+// fields, such as `started`, are a contract: clients and remote processes of other versions send and read them.
 import { boolean, type Infer, int32, list, object, oneOf, opt, req, string, time } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 import { objectReference } from '../shared/references-schema.ts'

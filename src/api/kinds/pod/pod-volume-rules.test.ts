@@ -5,7 +5,7 @@ import { podKind } from './pod.ts'
 
 const errorsOf = (...volumes: object[]) => tryCreate(podKind, aPod({ volumes })).errors
 
-describe('volumes of a pod', () => {
+describe('the validation of pod volumes', () => {
   it.each([
     [{ name: '', emptyDir: {} }, 'spec.volumes[0].name: Required value'],
     [{ name: 'A', emptyDir: {} }, 'spec.volumes[0].name: Invalid value: "A": a lowercase RFC 1123 label'],
@@ -60,15 +60,15 @@ describe('volumes of a pod', () => {
       { name: 'v', projected: { sources: [{ serviceAccountToken: { path: 't', expirationSeconds: 60 } }] } },
       'spec.volumes[0].projected.sources[0].serviceAccountToken.expirationSeconds: Invalid value: 60: may not specify a duration less than 10 minutes',
     ],
-  ])('are rejected: %j', (volume, message) => {
+  ])('rejects %j with %j', (volume, message) => {
     expect(errorsOf(volume)).toContainEqual(expect.stringContaining(message))
   })
 
-  it('require unique names', () => {
+  it('requires unique names', () => {
     expect(errorsOf(aClaimVolume, aClaimVolume)).toEqual(['spec.volumes[1].name: Duplicate value: "data"'])
   })
 
-  it('require a service account for a projected token', () => {
+  it('requires a service account for a projected token', () => {
     const volume = { name: 'v', projected: { sources: [{ serviceAccountToken: { path: 't' } }] } }
     expect(errorsOf(volume)).toEqual([
       'spec.volumes[0].projected.sources[0].serviceAccountToken: Forbidden: must not be specified when serviceAccountName is not set',

@@ -34,7 +34,7 @@ export const resourceQuotaKind = defineKind<ResourceQuota>({
   validate(object, errors, context, old) {
     const spec = object.spec ?? {}
     validateAmounts(spec.hard, 'spec.hard', errors)
-    validateIoGate(spec.hard, old?.spec?.hard, errors, context)
+    rejectGatedIoResources(spec.hard, old?.spec?.hard, errors, context)
     const standardNames = Object.keys(spec.hard ?? {})
       .filter(isStandardQuotaResource)
       .sort()
@@ -84,7 +84,7 @@ function validateAmounts(amounts: Record<string, string> | undefined, field: str
 }
 
 /** Rejects iops and throughput while the feature gate is disabled, unless the stored object already has them. */
-function validateIoGate(
+function rejectGatedIoResources(
   hard: Record<string, string> | undefined,
   oldHard: Record<string, string> | undefined,
   errors: FieldErrors,
