@@ -112,6 +112,6 @@ describe.skipIf(!program && process.env.CI !== 'true')('the identities of compon
     const { text } = await server.call('GET', '/metrics')
     expect(text).toContain('# TYPE stowage_missing_rights gauge')
     expect(text.split('\n').filter((line) => line.startsWith('stowage_missing_rights'))).toEqual([])
-    expect(await server.stop()).toBe(0) // fails if the log reports a missing right
+    expect(await server.stop()).toBe(0) // fails if the log reports a missing permission
   }, 120_000)
 })

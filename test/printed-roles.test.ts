@@ -279,7 +279,7 @@ describe('the components with the roles that stowage rbac print prints', () => {
 
     expect(daemons.flatMap(({ unexpectedExits }) => unexpectedExits)).toEqual([])
     for (const daemon of daemons) await daemon.stop()
-    for (const daemon of daemons) expect(daemon.log()).not.toMatch(/missing right|until a role grants it/)
+    for (const daemon of daemons) expect(daemon.log()).not.toMatch(/missing permission|until a role grants it/)
     expect(await server.stop()).toBe(0)
     const events = (await readFile(join(dir, 'data', 'audit', 'audit.log'), 'utf8'))
       .split('\n')

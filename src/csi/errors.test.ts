@@ -51,7 +51,12 @@ describe('classification of CSI errors', () => {
       expect(classify(true, true)).toBe(withNode)
     })
 
-    it(`REX-7 VAC-6 classifies ${code} of other calls`, () => {
+    const otherClasses = [
+      ...(isUncertainFailure ? ['uncertain'] : []),
+      ...(isInfeasibleForExpand ? ['infeasible for expansion'] : []),
+      ...(isInfeasibleForModify ? ['infeasible for modification'] : []),
+    ]
+    it(`REX-7 VAC-6 classifies ${code} of other calls as ${otherClasses.join(', ') || 'final and not infeasible'}`, () => {
       const error = new CsiError(code as CsiFailureCode, 'no')
       expect(isUncertain(error)).toBe(isUncertainFailure)
       expect(isInfeasibleExpand(error)).toBe(isInfeasibleForExpand)

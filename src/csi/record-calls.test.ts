@@ -6,7 +6,7 @@ import { createCsiDriver } from './driver.ts'
 import { CsiError } from './errors.ts'
 import { recordCalls } from './record-calls.ts'
 
-it('PLUS-6 recordCalls records calls that change a volume with their duration and response, and forwards all calls', async () => {
+it('PLUS-6 recordCalls records the code, message and duration of calls that change a volume, and passes all calls to the observer', async () => {
   const clock = manualClock()
   const observed: string[] = []
   const recorded: VolumeCall[] = []

@@ -119,7 +119,7 @@ export function createClientMetrics(registry: Registry, operations?: OperationRe
 
   const missingRights = new Gauge({
     name: 'stowage_missing_rights',
-    help: '1 for each right that this process needed and does not have. Features that need it are out of service.',
+    help: '1 for each permission that this process needed and does not have. Features that need it are out of service.',
     labelNames: ['verb', 'resource'],
     registers,
   })

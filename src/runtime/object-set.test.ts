@@ -10,7 +10,7 @@ interface Tagged {
 const key = fc.constantFrom('a', 'b', 'c', 'd')
 const tags = fc.array(fc.constantFrom('x', 'y', 'z'), { maxLength: 4 })
 
-it('SYS-20 ObjectSet lists by index exactly the objects with a value, the last written last, whatever was put and deleted', () => {
+it('SYS-20 ObjectSet lists exactly the objects with a value of an index, in the order of their last writes, for any sequence of writes', () => {
   fc.assert(
     fc.property(fc.array(fc.record({ key, tags: fc.option(tags) }), { maxLength: 40 }), (changes) => {
       const set = new ObjectSet<Tagged>()

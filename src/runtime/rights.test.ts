@@ -119,7 +119,7 @@ describe('missing permissions', () => {
     await tryPatch('2')
     await waitTurns()
     expect(lines).toEqual([
-      'error missing right: cannot patch configmaps; features that need it are out of service until a role grants it',
+      'error missing permission: cannot patch configmaps; features that need it are out of service until a role grants it',
     ])
     expect(await registry.metrics()).toMatch(/stowage_missing_rights\{verb="patch",resource="configmaps"\} 1/)
     const monitoring = await serveMonitoring({
@@ -134,8 +134,8 @@ describe('missing permissions', () => {
       ['/healthz', '/readyz'].map((path) => fetch(monitoring.url + path)),
     )
     expect([healthResponse!.status, readyResponse!.status]).toEqual([200, 500])
-    expect(await healthResponse!.text()).toMatch(/^ok\nmissing right since \S+: cannot patch configmaps\n$/)
-    expect(await readyResponse!.text()).toMatch(/^not synced\nmissing right .*\n$/)
+    expect(await healthResponse!.text()).toMatch(/^ok\nmissing permission since \S+: cannot patch configmaps\n$/)
+    expect(await readyResponse!.text()).toMatch(/^not synced\nmissing permission .*\n$/)
     await monitoring.stop()
   })
 
@@ -168,7 +168,7 @@ describe('missing permissions', () => {
     await request()
     await request()
     expect(entries).toEqual([
-      'warn the feature settings is out of service until a role grants its rights: cannot list configmaps',
+      'warn the feature settings is out of service until a role grants its permissions: cannot list configmaps',
     ])
     expect(featureRights.notes()).toEqual([
       expect.stringMatching(/cannot list configmaps; the feature settings is out of service$/),
@@ -176,7 +176,7 @@ describe('missing permissions', () => {
     ])
     isDenied = false
     await request()
-    expect(entries.slice(1)).toEqual(['info the missing right was granted; the feature is in service again'])
+    expect(entries.slice(1)).toEqual(['info the missing permission was granted; the feature is in service again'])
   })
 
   it('SYS-29 of requests without an object are recorded as one event on the lease', async () => {
@@ -208,7 +208,7 @@ describe('missing permissions', () => {
     expect(await tryPatch('2')).toBe('patched')
     expect(rights.notes()).toEqual([])
     expect(await registry.metrics()).not.toMatch(/stowage_missing_rights\{/)
-    expect(lines.at(-1)).toBe('info the missing right was granted; the feature is in service again')
+    expect(lines.at(-1)).toBe('info the missing permission was granted; the feature is in service again')
   })
 
   it('do not include a denial by admission', async () => {

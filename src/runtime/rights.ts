@@ -1,5 +1,5 @@
-// Reports permissions that the user of this process lacks, until a request with the same verb and resource succeeds. Those of
-// one feature are reported together: the first that is missing takes the feature out of service.
+// Reports permissions that the user of this process lacks, until a request with the same verb and resource succeeds. The missing
+// permissions of one feature are reported together: the first one takes the feature out of service.
 import type { Kind } from '../api/kind.ts'
 import { leaseKind } from '../api/kinds/lease/lease.ts'
 import { type ApiError, isMissingRight } from '../api/status-error.ts'
@@ -82,8 +82,8 @@ export function createRights({ clock, log, observe, events, featureOf }: RightsO
     if (!isMissing) observe?.(verb, resource, false) // another user may still lack it
     const { user } = access
     const fields = { verb, resource, ...(user === undefined ? {} : { user }), ...(feature ? { feature } : {}) }
-    if (feature && isFeatureOff(feature)) log.debug(fields, 'one of the missing rights of the feature was granted')
-    else log.info(fields, 'the missing right was granted; the feature is in service again')
+    if (feature && isFeatureOff(feature)) log.debug(fields, 'one of the missing permissions of the feature was granted')
+    else log.info(fields, 'the missing permission was granted; the feature is in service again')
   }
 
   function recordDenial(client: Client, access: Access, error: ApiError): void {
@@ -108,17 +108,17 @@ export function createRights({ clock, log, observe, events, featureOf }: RightsO
   function logDenial({ denialMessage }: Access, right: MissingRight, isReported: boolean): void {
     const { verb, resource, feature, message: reason } = right
     const fields = { verb, resource, reason, ...(feature ? { feature } : {}) }
-    if (isReported) log.debug(fields, 'another missing right of a feature that is out of service')
+    if (isReported) log.debug(fields, 'another missing permission of a feature that is out of service')
     else if (denialMessage) log.info(fields, `cannot ${verb} ${resource} until a role grants it: ${denialMessage}`)
     else if (feature)
       log.warn(
         fields,
-        `the feature ${feature} is out of service until a role grants its rights: cannot ${verb} ${resource}`,
+        `the feature ${feature} is out of service until a role grants its permissions: cannot ${verb} ${resource}`,
       )
     else {
       log.error(
         fields,
-        `missing right: cannot ${verb} ${resource}; features that need it are out of service until a role grants it`,
+        `missing permission: cannot ${verb} ${resource}; features that need it are out of service until a role grants it`,
       )
     }
   }
@@ -135,11 +135,14 @@ export function createRights({ clock, log, observe, events, featureOf }: RightsO
     right.objects.add(key)
     const { verb, resource, feature } = right
     const consequence = feature ? `the feature ${feature} is out of service: ` : ''
-    const message = `${consequence}cannot ${verb} ${resource}: ${right.message}. Grant the right; the request is then retried.`
+    const message = `${consequence}cannot ${verb} ${resource}: ${right.message}. Grant the permission; the request is then retried.`
     try {
       events.record(kind, await client.get(kind, ref), { type: 'Warning', reason: 'MissingRight', message })
     } catch (error) {
-      log.debug({ err: error, kind: kind.kind, ...ref }, 'no event about the missing right: cannot read the object')
+      log.debug(
+        { err: error, kind: kind.kind, ...ref },
+        'no event about the missing permission: cannot read the object',
+      )
     }
   }
 
@@ -188,7 +191,7 @@ export function createRights({ clock, log, observe, events, featureOf }: RightsO
     notes: () =>
       [...missingRights.values()].map(
         ({ verb, resource, feature, sinceMs }) =>
-          `missing right since ${new Date(sinceMs).toISOString()}: cannot ${verb} ${resource}` +
+          `missing permission since ${new Date(sinceMs).toISOString()}: cannot ${verb} ${resource}` +
           `${feature ? `; the feature ${feature} is out of service` : ''}`,
       ),
     recordOnLease(ref) {

@@ -1,5 +1,5 @@
-// Runs controllers together. If one fails, runAll stops the others before it throws the error. None of them is still
-// running when they are restarted.
+// Runs controllers together. If one fails, runAll stops the others before it throws the error, so that no controller is
+// still running when its caller restarts them.
 import { setMaxListeners } from 'node:events'
 import type { EventRecorder } from './events.ts'
 import type { WorkQueue } from './work-queue.ts'

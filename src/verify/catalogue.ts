@@ -6,16 +6,16 @@ import { createVolumeChecks } from './checks/create-volume.ts'
 import { deleteVolumeChecks } from './checks/delete-volume.ts'
 import { identityChecks } from './checks/identity.ts'
 import { lifecycleChecks } from './checks/lifecycle.ts'
-import { listVolumesChecks } from './checks/list-volumes.ts'
 import { nodeVolumeChecks } from './checks/node-volume.ts'
-import { textChecks } from './checks/secrets.ts'
+import { queryVolumesChecks } from './checks/query-volumes.ts'
+import { textChecks } from './checks/texts.ts'
 
 export const CHECKS: readonly Check[] = [
   ...identityChecks,
   ...createVolumeChecks,
   ...deleteVolumeChecks,
   ...attachVolumeChecks,
-  ...listVolumesChecks,
+  ...queryVolumesChecks,
   ...changeVolumeChecks,
   ...nodeVolumeChecks,
   ...textChecks,

@@ -1,5 +1,5 @@
 // The planted faults: violations of the CSI specification to plant into the fake driver, each with the check that must detect it.
-// planted-faults.test.ts and the table in docs/how-to/verify-a-driver.md use them.
+// planted-faults.test.ts tests each of them; docs/reference/verify-checks.md lists them.
 import { create } from '@bufbuild/protobuf'
 import type { FakeDriver } from '../csi/fake/index.ts'
 import { CapacityRangeSchema, CreateVolumeRequestSchema, TopologySchema, type Volume } from '../csi/gen/csi_pb.js'
@@ -374,7 +374,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     plant: translate('controller', 'controllerPublishVolume', 'FAILED_PRECONDITION', 'OK'),
   },
   {
-    title: 'a repeated ControllerUnpublishVolume fails with NOT_FOUND',
+    title: 'a repeated ControllerUnpublishVolume fails with INTERNAL',
     check: 'detach-idempotent',
     plant: failRepeated('controller', 'controllerUnpublishVolume', 'INTERNAL'),
   },
@@ -518,7 +518,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     plant: failRepeated('controller', 'controllerModifyVolume', 'INVALID_ARGUMENT'),
   },
   {
-    title: 'ControllerModifyVolume fails while a volume is expanded',
+    title: 'ControllerModifyVolume fails once a volume is being expanded or was expanded',
     check: 'life-expand-and-modify',
     plant(services) {
       const expanded = new Set<string>()
@@ -635,7 +635,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       ),
   },
   {
-    title: 'NodePublishVolume forgets a staging after its reply was lost',
+    title: 'NodePublishVolume fails with FAILED_PRECONDITION when it is repeated after a lost reply',
     check: 'life-slow',
     plant: failRepeated('node', 'nodePublishVolume', 'FAILED_PRECONDITION'),
   },

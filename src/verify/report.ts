@@ -11,7 +11,7 @@ export interface CheckResult extends Pick<Check, 'id' | 'title' | 'rule'> {
   readonly status: CheckStatus
   /** How the driver violated the rule, or why the check does not apply or did not run. */
   readonly message?: string
-  /** The calls that are evidence for a violation. */
+  /** The calls before a violation that explain it. */
   readonly calls?: readonly LoggedCall[]
   readonly durationMs: number
 }
@@ -60,11 +60,11 @@ const ROUTINE_METHODS: ReadonlySet<string> = new Set([
   'GetCapacity',
   'ListVolumes',
 ])
-/** Bounds the calls of one violation. The last calls are the relevant ones. */
-const EVIDENCE_CALLS_MAX = 12
+/** Bounds the calls that are shown for one violation. The last calls are the relevant ones. */
+const SHOWN_CALLS_MAX = 12
 
 /** Returns the calls to show for a violation. Routine calls of controllers and agents are omitted if there are others. */
-export function selectEvidence(calls: readonly LoggedCall[], isThroughControllers: boolean): readonly LoggedCall[] {
+export function selectCallsToShow(calls: readonly LoggedCall[], isThroughControllers: boolean): readonly LoggedCall[] {
   const otherCalls = isThroughControllers ? calls.filter(({ method }) => !ROUTINE_METHODS.has(method)) : calls
-  return (otherCalls.length > 0 ? otherCalls : calls).slice(-EVIDENCE_CALLS_MAX)
+  return (otherCalls.length > 0 ? otherCalls : calls).slice(-SHOWN_CALLS_MAX)
 }

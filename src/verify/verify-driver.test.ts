@@ -118,7 +118,7 @@ describe('verifyDriver', () => {
     expect(fake.state.volumes).toEqual({})
   })
 
-  it('PLUS-7 shows no secret in its evidence', async () => {
+  it('PLUS-7 shows no secret in the calls of a violation', async () => {
     const secrets = { CreateVolumeSecret: { password: 'hunter2-hunter2' } }
     const plant = ({ controller }: FakeServices) =>
       void Object.assign(controller, {

@@ -14,7 +14,7 @@ import { createDriverLink, type DriverLink, type OpenDriver } from './calls/driv
 import { createInventory, type Inventory, removeLeftovers } from './calls/inventory.ts'
 import { type Check, type CheckContext, type DriverControl, NotApplicable, Violation } from './check.ts'
 import { type DriverProfile, explainUnmetNeed, readProfile } from './profile.ts'
-import { type CheckResult, countStatuses, describeProfile, selectEvidence, type VerifyReport } from './report.ts'
+import { type CheckResult, countStatuses, describeProfile, selectCallsToShow, type VerifyReport } from './report.ts'
 import type { VerifySettings } from './settings.ts'
 import { createVirtualClock } from './virtual-clock.ts'
 
@@ -151,7 +151,7 @@ async function runCheck(check: Check, index: number, run: Run): Promise<CheckRes
     const message = limit.signal.aborted
       ? `the check did not end within ${limitMs / 1_000} s: the driver responds too slowly or not at all`
       : describeFailure(error)
-    const calls = selectEvidence(log.calls(), context.usesBench())
+    const calls = selectCallsToShow(log.calls(), context.usesBench())
     return end({ status: check.rule.level === 'must' ? 'violated' : 'advice', message: log.mask(message), calls })
   } finally {
     cancelLimit()

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { aVolume } from './claims-and-volumes.fixture.ts'
-import { existsOnlyOn, isReachableFrom, namedNodesOf } from './node-affinity.ts'
+import { existsOnlyOn, isReachableFrom, possibleNodeNamesOf } from './node-affinity.ts'
 
 const NODE = { name: 'n1', labels: { zone: 'a', cores: '8', empty: '' } }
 const isReachable = (...nodeSelectorTerms: object[]) =>
@@ -67,10 +67,12 @@ describe('existsOnlyOn', () => {
     expect(exists()).toBe(false)
     expect(existsOnlyOn(aVolume(), LOCAL)).toBe(false)
   })
+})
 
-  it('PLUS-11 namedNodesOf returns the values of the node affinity', () => {
+describe('possibleNodeNamesOf', () => {
+  it('PLUS-11 returns the values that the node affinity lists with In', () => {
     const nodeSelectorTerms = [aTerm('zone', 'In', 'a'), aTerm('host', 'In', 'n1', 'n2'), aTerm('zone', 'NotIn', 'b')]
     const volume = aVolume({ spec: { nodeAffinity: { required: { nodeSelectorTerms } } } })
-    expect(namedNodesOf(volume)).toEqual(['a', 'n1', 'n2'])
+    expect(possibleNodeNamesOf(volume)).toEqual(['a', 'n1', 'n2'])
   })
 })

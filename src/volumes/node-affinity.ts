@@ -1,6 +1,6 @@
 // Determines whether a node can reach a volume: one of the volume's node selector terms must match the node. A term
 // matches if all its requirements match, and an empty term matches no node. Every node can reach a volume without node
-// affinity.
+// affinity. existsOnlyOn and possibleNodeNamesOf find volumes that are lost with a node.
 import type { NodeSelectorRequirement, NodeSelectorTerm } from '../api/kinds/shared/references-schema.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 
@@ -38,7 +38,7 @@ function namesNode({ matchExpressions = [], matchFields = [] }: NodeSelectorTerm
 }
 
 /** Returns the names that the volume's only node may have: all values that its node affinity lists with `In`. */
-export function namedNodesOf({ spec }: Readonly<PersistentVolume>): string[] {
+export function possibleNodeNamesOf({ spec }: Readonly<PersistentVolume>): string[] {
   const terms = spec?.nodeAffinity?.required?.nodeSelectorTerms ?? []
   const requirements = terms.flatMap(({ matchExpressions = [], matchFields = [] }) => [
     ...matchExpressions,

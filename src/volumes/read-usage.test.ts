@@ -48,7 +48,7 @@ describe('usage of volumes', () => {
     expect([...report.byClaim]).toEqual([['shop/orders', { usedBytes: 1_500, freeBytes: 500, iops: 40 }]])
   })
 
-  it('PLUS-16 counts a volume once if several nodes have mounted it', () => {
+  it('PLUS-16 of a volume that several nodes have mounted is the bytes of one node and the sum of the iops', () => {
     const sample = (process: string, amount: string, value: number) =>
       `stowage_reported_volume_usage{namespace="shop",persistentvolumeclaim="orders",process="${process}",amount="${amount}"} ${value}`
     const reports = [
@@ -66,7 +66,7 @@ describe('usage of volumes', () => {
     expect([...parseMetrics(twice.join('\n'))]).toEqual([['shop/orders', { usedBytes: 6 }]])
   })
 
-  it('PLUS-16 is read from the kubelets of other servers, through nodes/proxy', async () => {
+  it('PLUS-16 is read from the kubelets through nodes/proxy on other API servers, with a reason for each node that fails', async () => {
     const deps = depsOf({
       [summaryPath('node-1')]: aSummary(
         {
@@ -84,6 +84,7 @@ describe('usage of volumes', () => {
     const report = await readUsage(['node-1', 'node-2', 'node-3'], deps)
     expect([...report.byClaim]).toEqual([['shop/orders', { usedBytes: 7, freeBytes: 3, inodes: 10, inodesUsed: 2 }]])
     expect([...report.nodeProblems.keys()]).toEqual(['node-2', 'node-3'])
+    expect(report.nodeProblems.get('node-2')).toMatch(/^the response of its kubelet is not valid: /)
     expect(report.nodeProblems.get('node-3')).toBe('its kubelet does not respond: connection refused')
     expect(report).not.toHaveProperty('missingRule')
   })

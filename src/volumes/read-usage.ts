@@ -42,7 +42,7 @@ async function readServerMetrics({ transport, signal }: UsageDeps): Promise<Usag
   const answer = await transport.call({ method: 'GET', path: '/metrics', signal })
   if (answer.status === 200) return { ...NOTHING, byClaim: parseMetrics(answer.text) }
   if (answer.status === 403) return { ...NOTHING, missingRule: 'get the path /metrics' }
-  return { ...NOTHING, problem: describeAnswer(answer) }
+  return { ...NOTHING, problem: `the API server returned ${answer.status} for /metrics: ${messageOf(answer.text)}` }
 }
 
 const CONCURRENT_NODES = 8
@@ -72,14 +72,16 @@ async function readKubelet(node: string, { transport, signal }: UsageDeps): Prom
   try {
     const answer = await transport.call({ method: 'GET', path, signal })
     if (answer.status === 200) return { is: 'answered', usage: parseSummary(answer.text) }
-    return answer.status === 403 ? { is: 'forbidden' } : { is: 'failed', message: describeAnswer(answer) }
+    return answer.status === 403 ? { is: 'forbidden' } : { is: 'failed', message: describeFailure(answer) }
   } catch (error) {
-    if (!(error instanceof ApiError || error instanceof SyntaxError)) throw error
+    if (error instanceof SyntaxError)
+      return { is: 'failed', message: `the response of its kubelet is not valid: ${error.message}` }
+    if (!(error instanceof ApiError)) throw error
     return { is: 'failed', message: `its kubelet does not respond: ${error.message}` }
   }
 }
 
-const describeAnswer = ({ status, text }: HttpResponse): string =>
+const describeFailure = ({ status, text }: HttpResponse): string =>
   `the API server could not read the statistics of its kubelet (${status}): ${messageOf(text)}`
 
 const MESSAGE_LENGTH_MAX = 200

@@ -119,7 +119,7 @@ describe.skipIf(skipMessage)(
       const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'orders' } }]
       await post(`${CORE}/pods`, { metadata: { name: 'shop' }, spec: { containers, volumes } })
       await pollUntil(POD, (_, pod) => pod.spec.nodeName === 'node-1')
-      for (const client of clients) expect(client.log()).not.toContain('missing right')
+      for (const client of clients) expect(client.log()).not.toContain('missing permission')
     })
 
     it('PLUS-9 SYS-8 serve a certificate with the names of the Service, issued by the shared CA', async () => {

@@ -107,7 +107,7 @@ export async function startServer({
     const [code] = await exit
     agent.destroy()
     // Each controller of the server has its own role, which must grant all of the controller's requests.
-    const deniedLines = log.split('\n').filter((line) => line.includes('missing right: '))
+    const deniedLines = log.split('\n').filter((line) => line.includes('missing permission: '))
     if (deniedLines.length > 0)
       throw new Error(`the server denied requests of its own controllers:\n${deniedLines.join('\n')}`)
     return code as number | null

@@ -42,7 +42,7 @@ export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt'
   readonly attacher?: AttacherOptions
   readonly forceDetachAfterMs?: number
   readonly metrics?: AttachingMetrics
-  /** Called with every key that a queue of the controllers receives or finishes. */
+  /** Called with a key at the start and the end of each of its reconciles. */
   readonly onQueueChange?: (key: string) => void
   /** Called before every watch event of an attachment, which is delivered after the returned promise resolves. */
   readonly beforeEvent?: () => Promise<void>

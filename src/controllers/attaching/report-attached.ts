@@ -1,5 +1,5 @@
-// Updates status.volumesAttached of one node from its attachments. Node agents mount a volume that must be attached only if
-// it is on this list. reconcile-volume.ts removes a volume from the list before it deletes the attachment.
+// Updates status.volumesAttached of one node from its attachments. A node agent mounts a volume that must be attached only if
+// the volume is on this list. reconcile-volume.ts also removes a volume from it, before it deletes the attachment.
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { NodeStatus } from '../../api/kinds/node/node-schema.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
@@ -52,7 +52,7 @@ function attachedVolumeNames(
   return new Set(names.filter((name) => name !== undefined))
 }
 
-/** Appends new volumes to the list, and keeps volumes of other plugins, because other controllers remove those. */
+/** Appends new volumes, removes CSI volumes that are no longer attached, and keeps volumes of other plugins. */
 function mergeAttached(reportedVolumes: AttachedVolumes, attachedNames: ReadonlySet<string>): AttachedVolumes {
   const keptVolumes = reportedVolumes.filter(({ name }) => attachedNames.has(name) || !parseAttachedVolumeName(name))
   const keptNames = new Set(keptVolumes.map(({ name }) => name))

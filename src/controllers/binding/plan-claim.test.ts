@@ -65,7 +65,7 @@ describe('planClaim', () => {
     })
   })
 
-  it('PROV-4 does not bind a volume without a class to a claim with one that names it, unless a controller chose the volume', () => {
+  it('PROV-4 binds a volume without a class to a claim that has a class and names the volume only if a controller chose the volume', () => {
     const claim = aClaim({ className: 'gold', spec: { volumeName: 'pv' } })
     expect(plan({ claim, namedVolume: aVolume({ claim: { name: 'c' } }) })).toMatchObject({
       do: 'wait',

@@ -61,7 +61,7 @@ describe('planVolume', () => {
     })
   })
 
-  it('PROV-13 reclaims, frees or keeps reserved a volume whose claim is bound to another volume', () => {
+  it('PROV-13 reclaims a provisioned volume with the policy Delete whose claim is bound to another volume, and clears the claimRef of other such volumes', () => {
     const claim = aClaim({ spec: { volumeName: 'other' } })
     const provisionedVolume = { ...CLAIM_REF, annotations: { [PROVISIONED_BY]: 'd.io' } }
     expect(plan({ ...provisionedVolume, ...policy('Delete') }, { claim })).toEqual({

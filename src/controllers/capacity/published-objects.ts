@@ -1,5 +1,5 @@
-// Indexes the existing objects of this producer by item. It includes created objects whose watch event has not arrived
-// yet: otherwise the next reconcile would create a second object.
+// Indexes the existing objects of this producer by item. The index includes created objects whose watch event has not
+// arrived yet: otherwise the next reconcile would create a second object.
 import type { Stored } from '../../api/kind.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import { keyOfObject } from '../../client/index.ts'

@@ -32,7 +32,7 @@ async function startController({ wrapCleanerClient = (client: Client) => client 
   }
   const controller = createCertificateController({
     ...depsWith(api.clientOf('certificates')),
-    hasRight: (user, subresource) =>
+    hasPermission: (user, subresource) =>
       authorizer.authorize({
         user,
         verb: 'create',

@@ -10,7 +10,7 @@ import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { checkAfter, createController, done, type Outcome, source, type WorkQueue } from '../../runtime/index.ts'
 import {
   type CertificateUse,
-  type NodeCertificateRight,
+  type NodeCertificatePermission,
   planRequest,
   type RequestAction,
   type Validity,
@@ -35,7 +35,7 @@ export interface SigningRequest extends Validity {
 }
 
 export interface CertificateControllerDeps extends ControllerDeps {
-  hasRight(requester: Requester, right: NodeCertificateRight): boolean
+  hasPermission(requester: Requester, permission: NodeCertificatePermission): boolean
   /** Returns the certificate in PEM. */
   sign(request: SigningRequest): string
 }
@@ -68,7 +68,10 @@ export function createCertificateController(deps: CertificateControllerDeps): Ce
     const csr = requests.get(refOfKey(key))
     if (!csr || csr.metadata.deletionTimestamp) return done
     const requester = requesterOf(csr)
-    const action = planRequest(csr, { nowMs: clock.nowMs(), hasRight: (right) => deps.hasRight(requester, right) })
+    const action = planRequest(csr, {
+      nowMs: clock.nowMs(),
+      hasPermission: (permission) => deps.hasPermission(requester, permission),
+    })
     if (action.do === 'wait') {
       return checkAfter(action.untilMs - clock.nowMs(), 'the request is deleted when its retention time ends')
     }

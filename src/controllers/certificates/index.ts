@@ -1,5 +1,5 @@
 // Entry point of the controllers that let nodes join: the certificate controller, the bootstrap signer and the token cleaner.
 export { createBootstrapSigner } from './bootstrap-signer.ts'
 export { createCertificateController, type Requester } from './certificate-controller.ts'
-export type { NodeCertificateRight } from './plan-request.ts'
+export type { NodeCertificatePermission } from './plan-request.ts'
 export { createTokenCleaner } from './token-cleaner.ts'

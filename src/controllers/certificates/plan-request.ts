@@ -11,7 +11,7 @@ import {
 import { nodeServingName } from '../../api/kinds/node/node-certificates.ts'
 
 /** The subresource of certificatesigningrequests on which the requester needs the verb create. */
-export type NodeCertificateRight = 'selfnodeclient' | 'nodeclient' | 'selfnodeserver' | 'nodeserver'
+export type NodeCertificatePermission = 'selfnodeclient' | 'nodeclient' | 'selfnodeserver' | 'nodeserver'
 
 export type RequestAction =
   | { readonly do: 'approve'; readonly message: string }
@@ -37,7 +37,7 @@ export interface Validity {
 export interface PlanContext {
   readonly nowMs: number
   /** Returns whether the requester has the permission. */
-  hasRight(right: NodeCertificateRight): boolean
+  hasPermission(permission: NodeCertificatePermission): boolean
 }
 
 const HOUR_MS = 60 * 60 * 1_000
@@ -73,20 +73,20 @@ export function planRequest(csr: CertificateSigningRequest, context: PlanContext
 function planApproval(
   csr: CertificateSigningRequest,
   request: CertificationRequest,
-  { hasRight }: PlanContext,
+  { hasPermission }: PlanContext,
 ): RequestAction | undefined {
   if (shapeProblem(csr, request)) return undefined
   const isOwn = csr.spec.username === request.subject.commonName
   if (csr.spec.signerName === KUBELET_SERVING_SIGNER) {
     if (!hasOnlyServingName(request)) return undefined // an administrator must verify the addresses
-    if (!(isOwn && hasRight('selfnodeserver')) && !hasRight('nodeserver')) return undefined
+    if (!(isOwn && hasPermission('selfnodeserver')) && !hasPermission('nodeserver')) return undefined
     return { do: 'approve', message: 'Auto approving kubelet serving certificate after SubjectAccessReview.' }
   }
   if (csr.spec.signerName !== KUBELET_CLIENT_SIGNER) return undefined
-  if (isOwn && hasRight('selfnodeclient')) {
+  if (isOwn && hasPermission('selfnodeclient')) {
     return { do: 'approve', message: 'Auto approving self kubelet client certificate after SubjectAccessReview.' }
   }
-  if (hasRight('nodeclient')) {
+  if (hasPermission('nodeclient')) {
     return { do: 'approve', message: 'Auto approving kubelet client certificate after SubjectAccessReview.' }
   }
   return undefined

@@ -34,7 +34,7 @@ export function createTokenCleaner(deps: ControllerDeps): {
       if (!secret || deleteAtMs === undefined || Number.isNaN(deleteAtMs)) return done
       const remainingMs = deleteAtMs - clock.nowMs()
       if (remainingMs > 0)
-        return checkAfter(Math.min(remainingMs, RECHECK_MS_MAX), 'the token is deleted after it expires')
+        return checkAfter(Math.min(remainingMs, RECHECK_MS_MAX), 'the token is deleted a day after it expires')
       const { uid, resourceVersion } = secret.metadata
       try {
         await client.delete(secretKind, refOfKey(key), { uid, resourceVersion })

@@ -66,7 +66,7 @@ export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt'
   readonly silentNodes?: SilentLanes
   /** Changes that the process performs in addition to expansion. */
   readonly changes?: readonly VolumeChange[]
-  /** Called with every key that the queue receives or finishes. */
+  /** Called with a key at the start and the end of each of its reconciles. */
   readonly onQueueChange?: (key: string) => void
 }
 

@@ -1,6 +1,6 @@
 // Stores, for each claim, the size that its volume may have because ControllerExpandVolume did not give a final response,
-// whether the driver requires the volume to be unused, and what the user requested at the last attempt. It is not persisted:
-// after a restart an expansion in progress counts as unanswered.
+// whether the driver requires the volume to be unused, and what the user requested at the last attempt. The records are not
+// persisted: after a restart an expansion in progress counts as unanswered.
 import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'

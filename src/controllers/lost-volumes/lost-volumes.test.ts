@@ -1,4 +1,5 @@
-// Tests the controller of lost volumes on an API server. The phases of the node are those that node-lifecycle writes.
+// Tests the controller of lost volumes on an API server. The tests write the taints and conditions of a lost node, which the
+// node-lifecycle controllers otherwise write.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { eventKind } from '../../api/kinds/event/event.ts'

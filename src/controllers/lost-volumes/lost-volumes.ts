@@ -1,5 +1,5 @@
-// Applies the policies for volumes that existed on a lost node only (plan-lost-volume.ts). Its keys are volume names. A volume is enqueued
-// only if its node is lost or has returned, or its claim is marked, so other volumes cause no work.
+// Applies the policies for volumes that existed on a lost node only (plan-lost-volume.ts). The keys of the controller are volume
+// names. A volume is enqueued only if its node is lost or has returned, or its claim is marked, so other volumes cause no work.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -28,7 +28,7 @@ import {
   withRecorders,
 } from '../../runtime/index.ts'
 import { type LostVolumePolicy, readLostVolumePolicy, WAIT } from '../../volumes/lost-volume-policy.ts'
-import { existsOnlyOn, isReachableFrom, namedNodesOf } from '../../volumes/node-affinity.ts'
+import { existsOnlyOn, isReachableFrom, possibleNodeNamesOf } from '../../volumes/node-affinity.ts'
 import { type LostVolumePlan, planLostVolume, VOLUME_LOST } from './plan-lost-volume.ts'
 
 export interface LostVolumesOptions extends ControllerDeps {
@@ -61,14 +61,14 @@ export function createLostVolumesController(
   const attachments = caches.of(volumeAttachmentKind)
   const recorder = createEventRecorder({ client, clock, random, log, component: NAME })
   const events = options.events ?? recorder
-  volumes.addIndex(BY_NODE, namedNodesOf)
+  volumes.addIndex(BY_NODE, possibleNodeNamesOf)
   volumes.addIndex(BY_CLASS, ({ spec }) => [spec?.storageClassName ?? ''])
   attachments.addIndex(BY_VOLUME, ({ spec }) => [spec.source.persistentVolumeName ?? ''])
   nodes.addIndex(LOST, (node) => (lostSince(node) === undefined ? [] : [LOST]))
   nodes.addIndex(BY_HOSTNAME, ({ metadata }) => [metadata.labels?.[HOSTNAME_LABEL] ?? metadata.name])
 
   function findNode(volume: Volume): StoredNode | undefined {
-    const candidates = namedNodesOf(volume).flatMap((name) =>
+    const candidates = possibleNodeNamesOf(volume).flatMap((name) =>
       [nodes.get({ name }) ?? [], nodes.byIndex(BY_HOSTNAME, name)].flat(),
     )
     const node = candidates.find((candidate) => existsOnlyOn(volume, identify(candidate)))
@@ -185,7 +185,7 @@ export function createLostVolumesController(
       events.record(persistentVolumeKind, volume, {
         type: 'Warning',
         reason: 'LostVolumeDeleted',
-        message: `Deleting the volume without its driver: ${message}. If the node returns, its storage is listed by stowage leaks`,
+        message: `Deleting the volume without its driver: ${message}. If the node returns, "stowage leaks" lists the storage of the volume`,
       })
       if (!(await client.delete(persistentVolumeKind, { name }, { uid }))) return done
     }

@@ -69,7 +69,7 @@ describe('planLostVolume', () => {
   it('PLUS-11 changes nothing with the policy wait', () => {
     expect(planLostVolume(facts({ policy: { do: 'wait' } }))).toMatchObject({
       do: 'wait',
-      message: 'the volume v exists on the node a only, which is lost; waiting until the node returns',
+      message: 'the volume v exists only on the node a, which is lost; waiting until the node returns',
     })
   })
 
@@ -79,7 +79,7 @@ describe('planLostVolume', () => {
       do: 'mark',
       conditions: [{ type: 'Resizing' }, { type: VOLUME_LOST, status: 'True', reason: 'NodeLost' }],
       message:
-        'The volume v exists on the node a only, which is lost. To recreate the claim with an empty volume or from a backup: kubectl -n shop delete pvc data',
+        'The volume v exists only on the node a, which is lost. To recreate the claim with an empty volume or from a backup: kubectl -n shop delete pvc data',
     })
     expect(planLostVolume(facts({ claim: aClaim({ isMarked: true }) })).do).toBe('wait')
     const returned = { claim: aClaim({ isMarked: true }), node: aNode({ ready: 'True' }) }
@@ -96,7 +96,7 @@ describe('planLostVolume', () => {
     })
     expect(planLostVolume(facts({ ...marked, nowMs: LOST_MS + HOUR_MS - 5_000 }))).toEqual({
       do: 'wait',
-      message: 'the volume v exists on the node a only, which is lost; its claim and the volume are deleted in 5 s',
+      message: 'the volume v exists only on the node a, which is lost; its claim and the volume are deleted in 5 s',
       afterMs: 5_000,
     })
     const nowMs = LOST_MS + HOUR_MS
@@ -115,11 +115,17 @@ describe('planLostVolume', () => {
     })
   })
 
-  it('PLUS-11 marks the claim of a retained volume and deletes nothing', () => {
+  it('PLUS-11 marks the claim of a volume whose reclaim policy is not Delete, and deletes nothing', () => {
     const retained = { policy: DELETE, volume: aVolume({ reclaim: 'Retain' }), nowMs: LOST_MS + 100 * HOUR_MS }
     expect(planLostVolume(facts(retained))).toMatchObject({
       do: 'mark',
       message: expect.stringContaining('Its reclaim policy is Retain, so nothing is deleted.'),
+    })
+    expect(planLostVolume(facts({ ...retained, volume: aVolume({ reclaim: 'Recycle' }) }))).toMatchObject({
+      message: expect.stringContaining('Its reclaim policy is Recycle, so nothing is deleted.'),
+    })
+    expect(planLostVolume(facts({ ...retained, claim: aClaim({ isDeleted: true }) }))).toMatchObject({
+      message: expect.stringContaining('its claim is being deleted'),
     })
     expect(planLostVolume(facts({ ...retained, claim: aClaim({ isMarked: true }) }))).toMatchObject({ do: 'wait' })
     expect(planLostVolume(facts({ ...retained, claim: undefined }))).toMatchObject({ do: 'wait' })

@@ -68,7 +68,7 @@ export function planLostVolume(facts: LostVolumeFacts): LostVolumePlan {
           `The volume ${volume.metadata.name} is no longer lost: the node ${node.metadata.name} has returned`,
         )
       : NOTHING
-  const place = `the volume ${volume.metadata.name} exists on the node ${node.metadata.name} only, which is lost`
+  const place = `the volume ${volume.metadata.name} exists only on the node ${node.metadata.name}, which is lost`
   if (policy.do === 'wait')
     return isMarked
       ? unmark(claim, `The policy for lost volumes is wait: ${place}, and the claim waits until the node returns`)
@@ -127,7 +127,7 @@ const unmark = (claim: Readonly<PersistentVolumeClaim>, message: string): LostVo
   message,
 })
 
-function describeLoss({ claim, policy, node }: LostVolumeFacts, place: string, isRetained: boolean): string {
+function describeLoss({ claim, policy, node, volume }: LostVolumeFacts, place: string, isRetained: boolean): string {
   const sentence = `${place[0]!.toUpperCase()}${place.slice(1)}.`
   const recreate = `kubectl -n ${claim?.metadata.namespace} delete pvc ${claim?.metadata.name}`
   if (policy.do === 'delete' && !isRetained) {
@@ -135,13 +135,18 @@ function describeLoss({ claim, policy, node }: LostVolumeFacts, place: string, i
     const time = Number.isFinite(atMs) ? timestamp(atMs) : `${policy.after} after the loss`
     return `${sentence} Unless the node returns, the claim and the volume are deleted at ${time}. To recreate the claim now: ${recreate}`
   }
-  const retention = policy.do === 'delete' ? ' Its reclaim policy is Retain, so nothing is deleted.' : ''
+  const retention =
+    policy.do === 'delete' ? ` Its reclaim policy is ${reclaimPolicyOf(volume)}, so nothing is deleted.` : ''
   return `${sentence}${retention} To recreate the claim with an empty volume or from a backup: ${recreate}`
 }
 
+const reclaimPolicyOf = ({ spec }: Readonly<PersistentVolume>): string =>
+  spec?.persistentVolumeReclaimPolicy ?? 'Retain'
+
 function describeWait({ claim, volume }: LostVolumeFacts, isRetained: boolean): string {
+  if (claim?.metadata.deletionTimestamp) return 'its claim is being deleted'
   if (claim) return 'its claim is marked as lost'
-  if (isRetained) return 'its reclaim policy is Retain'
+  if (isRetained) return `its reclaim policy is ${reclaimPolicyOf(volume)}`
   return volume.metadata.deletionTimestamp
     ? 'it is being deleted, and its driver deletes the storage if the node returns'
     : 'its claim was deleted, and its driver deletes the storage if the node returns'

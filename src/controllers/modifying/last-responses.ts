@@ -1,5 +1,5 @@
-// Stores the driver's last response to ControllerModifyVolume for each claim. It is not persisted: after a restart a
-// modification in progress has no final response, and a rejected one is retried once.
+// Stores the driver's last response to ControllerModifyVolume for each claim. The responses are not persisted: after a restart
+// a modification in progress has no final response, and a rejected one is retried once.
 import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Clock } from '../../base/clock.ts'

@@ -1,12 +1,13 @@
 // Calls ControllerModifyVolume: saves the target and the undo record in the claim, calls the driver, and saves the result
-// in the volume and the claim, in one transaction if the server supports it.
+// in the volume and the claim, in one transaction if the server supports it. dropModification instead clears the status of
+// a modification without a call.
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { operationDetailsOf } from '../../base/operation-details.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { CsiError, goNameOf, isInfeasibleModify, isUncertain as isUncertainResponse } from '../../csi/index.ts'
 import { backOff, retryAfter, stuck } from '../../runtime/index.ts'
 import type { Credentials } from '../../volumes/credentials.ts'
-import { createMetadata } from '../provisioning/csi/parameters.ts'
+import { metadataParameters } from '../provisioning/csi/parameters.ts'
 import { changeDelayed, isInUse, type Subject } from '../volume-changes/index.ts'
 import type { ModifyingContext } from './context.ts'
 import { readModifyCredentials } from './credentials.ts'
@@ -105,7 +106,7 @@ export async function modifyVolume(
     undoBefore: patch ? changedAttributesOf(situation) : undo,
   }
   try {
-    const metadata = settings.extraModifyMetadata ? createMetadata(claim, volume.metadata.name) : {}
+    const metadata = settings.extraModifyMetadata ? metadataParameters(claim, volume.metadata.name) : {}
     const request = {
       volumeId: context.volumeIdOf(volume),
       secrets: { ...credentials },

@@ -33,7 +33,7 @@ const waitForEvent = (reason: string, count = 1) =>
   )
 
 describe("modifying a bound claim's class", () => {
-  it('VAC-5 (T0, 39) neither calls the driver nor writes if the class is in effect', async () => {
+  it('VAC-5 neither calls the driver nor writes if the class is in effect', async () => {
     await createFixtureWithSilver()
     const claimBefore = await fixture.claim()
     fixture.start()
@@ -43,7 +43,7 @@ describe("modifying a bound claim's class", () => {
     expect(fixture.events).toEqual([])
   })
 
-  it('VAC-5 (T1, T4, 41) calls the driver with the parameters of the class and updates the volume and the claim', async () => {
+  it('VAC-5 calls the driver with the parameters of the class and updates the volume and the claim', async () => {
     await createFixtureWithSilver()
     const instance = fixture.start()
     await fixture.setClass('gold')
@@ -61,7 +61,7 @@ describe("modifying a bound claim's class", () => {
     expect(instance.calls).not.toContain('patch')
   })
 
-  it('VAC-5 (T1) writes the target to the status before the driver is called', async () => {
+  it('VAC-5 writes the target to the status before the driver is called', async () => {
     await createFixtureWithSilver()
     fixture.setRules([{ effect: { do: 'hang' } }])
     fixture.start()
@@ -222,7 +222,7 @@ describe("modifying a bound claim's class", () => {
 })
 
 describe('a modification that cannot start', () => {
-  it('VAC-6 (T2, T3, 40) waits for a missing class, records one event, and starts when it is created', async () => {
+  it('VAC-6 waits for a missing class, records one event, and starts when it is created', async () => {
     await createFixtureWithSilver()
     const instance = fixture.start()
     await fixture.setClass('platinum')
@@ -250,7 +250,7 @@ describe('a modification that cannot start', () => {
     expect(fixture.driverAttributes()).toEqual({ iops: '9', throughput: '50' })
   })
 
-  it('VAC-6 (T2, 40) keeps the earlier target in the status while the next class is missing', async () => {
+  it('VAC-6 keeps the earlier target in the status while the next class is missing', async () => {
     await createFixtureWithSilver()
     fixture.failCalls('INTERNAL')
     fixture.start()
@@ -266,7 +266,7 @@ describe('a modification that cannot start', () => {
     expect((await fixture.volume()).spec?.volumeAttributesClassName).toBe('silver')
   })
 
-  it('VAC-6 (T2) changes from Infeasible to Pending, keeps the earlier error and stops retrying', async () => {
+  it('VAC-6 changes from Infeasible to Pending, keeps the earlier error and stops retrying', async () => {
     await createFixtureWithSilver()
     fixture.failCalls('INVALID_ARGUMENT')
     fixture.start()
@@ -351,7 +351,7 @@ describe('a modification that cannot start', () => {
 })
 
 describe('a driver that fails', () => {
-  it('VAC-6 (T5, T8, 45, 48) sets Infeasible after INVALID_ARGUMENT and retries after slowRetryMs', async () => {
+  it('VAC-6 sets Infeasible after INVALID_ARGUMENT and retries after slowRetryMs', async () => {
     await createFixtureWithSilver()
     fixture.failCalls('INVALID_ARGUMENT', 2)
     fixture.start()
@@ -384,7 +384,7 @@ describe('a driver that fails', () => {
     await fixture.waitUntilSettled('gold')
   })
 
-  it('VAC-6 (T6, 45, 46) keeps InProgress after another final error and retries with backoff', async () => {
+  it('VAC-6 keeps InProgress after another final error and retries with backoff', async () => {
     await createFixtureWithSilver()
     fixture.failCalls('INTERNAL', 2)
     fixture.start()
@@ -413,30 +413,27 @@ describe('a driver that fails', () => {
     ['UNIMPLEMENTED', 'Unimplemented'],
     ['DATA_LOSS', 'DataLoss'],
     ['UNAUTHENTICATED', 'Unauthenticated'],
-  ] as const)(
-    'VAC-6 (T6, T9) keeps InProgress after %s and applies another class immediately',
-    async (code, reason) => {
-      await createFixtureWithSilver()
-      await fixture.createClass('bronze', { iops: '5', throughput: '50' })
-      fixture.failCalls(code, 1)
-      fixture.start()
-      await fixture.setClass('gold')
-      await waitForEvent('VolumeModifyFailed')
-      await fixture.settle()
-      expect((await fixture.status()).modifyVolumeStatus).toEqual({
-        targetVolumeAttributesClassName: 'gold',
-        status: 'InProgress',
-      })
-      expect(await readConditions()).toMatchObject({
-        ModifyingVolume: { message: 'Modifying volume to "gold" failed. Waiting for retry.' },
-        ModifyVolumeError: { reason },
-      })
-      await fixture.setClass('bronze')
-      await fixture.settle()
-      expect((await fixture.status()).currentVolumeAttributesClassName).toBe('bronze')
-      expect(fixture.modifyCalls().map(({ iops }) => iops)).toEqual(['1000', '5'])
-    },
-  )
+  ] as const)('VAC-6 keeps InProgress after %s and applies another class immediately', async (code, reason) => {
+    await createFixtureWithSilver()
+    await fixture.createClass('bronze', { iops: '5', throughput: '50' })
+    fixture.failCalls(code, 1)
+    fixture.start()
+    await fixture.setClass('gold')
+    await waitForEvent('VolumeModifyFailed')
+    await fixture.settle()
+    expect((await fixture.status()).modifyVolumeStatus).toEqual({
+      targetVolumeAttributesClassName: 'gold',
+      status: 'InProgress',
+    })
+    expect(await readConditions()).toMatchObject({
+      ModifyingVolume: { message: 'Modifying volume to "gold" failed. Waiting for retry.' },
+      ModifyVolumeError: { reason },
+    })
+    await fixture.setClass('bronze')
+    await fixture.settle()
+    expect((await fixture.status()).currentVolumeAttributesClassName).toBe('bronze')
+    expect(fixture.modifyCalls().map(({ iops }) => iops)).toEqual(['1000', '5'])
+  })
 
   it('VAC-6 retries after an error without a code and does not change the status', async () => {
     await createFixtureWithSilver()
@@ -460,7 +457,7 @@ describe('a driver that fails', () => {
   })
 
   it.each(['CANCELLED', 'DEADLINE_EXCEEDED', 'RESOURCE_EXHAUSTED', 'ABORTED', 'UNAVAILABLE'] as const)(
-    'VAC-6 (T7, 48) reports the modification as still in progress after %s',
+    'VAC-6 reports the modification as still in progress after %s',
     async (code) => {
       await createFixtureWithSilver()
       fixture.failCalls(code, 1)
@@ -475,7 +472,7 @@ describe('a driver that fails', () => {
     },
   )
 
-  it('VAC-6 (T9) applies another class immediately after an infeasible one', async () => {
+  it('VAC-6 applies another class immediately after an infeasible one', async () => {
     await createFixtureWithSilver()
     await fixture.createClass('bronze', { iops: '5' })
     fixture.failCalls('INVALID_ARGUMENT', 1)
@@ -524,7 +521,7 @@ describe('a driver that fails', () => {
     })
   }
 
-  it('VAC-6 (T14) requests the class that the claim names after a restart', async () => {
+  it('VAC-6 requests the class that the claim names after a restart', async () => {
     await createFixtureWithSilver()
     await fixture.createClass('bronze', { iops: '5' })
     fixture.failCalls('UNAVAILABLE')
@@ -601,7 +598,7 @@ describe('a driver that fails', () => {
 })
 
 describe('writes that fail', () => {
-  it('VAC-5 (T16) reads the claim again after a conflict, without an event', async () => {
+  it('VAC-5 reads the claim again after a conflict, without an event', async () => {
     await createFixtureWithSilver()
     await fixture.createClass('bronze', { iops: '5' })
     let conflicts = 1
@@ -616,7 +613,7 @@ describe('writes that fail', () => {
     expect(fixture.eventReasons()).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
   })
 
-  it('VAC-5 (T15) repeats the call if the server fails before the result is saved', async () => {
+  it('VAC-5 repeats the call if the server fails before the result is saved', async () => {
     await createFixtureWithSilver()
     let commits = 0
     fixture.start({
@@ -673,7 +670,7 @@ describe('rollback', () => {
     expect(fixture.driverAttributes()).toEqual({ iops: '500', throughput: '50' })
   })
 
-  it('VAC-7 (T11, 44, 47) from Infeasible to no class cancels the modification and clears the status', async () => {
+  it('VAC-7 from Infeasible to no class cancels the modification and clears the status', async () => {
     await createFixtureWithoutClass()
     fixture.failCalls('INVALID_ARGUMENT')
     fixture.start()
@@ -695,7 +692,7 @@ describe('rollback', () => {
     ['Infeasible', ''],
     ['Pending', null],
     ['Pending', ''],
-  ])('VAC-7 (T11, 44) from %s to %j cancels the modification without a call', async (state, className) => {
+  ])('VAC-7 from %s to %j cancels the modification without a call', async (state, className) => {
     await createFixtureWithoutClass()
     fixture.failCalls('INVALID_ARGUMENT')
     fixture.start()
@@ -713,7 +710,7 @@ describe('rollback', () => {
   })
 
   it.each(['INTERNAL', 'UNAVAILABLE'] as const)(
-    'VAC-7 (T10) after %s calls the driver with the class in effect',
+    'VAC-7 after %s calls the driver with the class in effect',
     async (code) => {
       await createFixtureWithSilver()
       fixture.failCalls(code)

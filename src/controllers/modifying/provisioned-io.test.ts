@@ -203,7 +203,7 @@ describe('a driver that fails', () => {
     expect(fixture.driverAttributes()).toEqual({ iops: '800', throughput: '50' })
   })
 
-  it('PIO-5 holds and records an event if a pod starts to use the volume after the rejection', async () => {
+  it('PIO-5 waits for the pod and records an event if the pod starts to use the volume after the rejection', async () => {
     await createFixtureWithIo()
     fixture.failCalls('FAILED_PRECONDITION')
     const instance = fixture.start()
@@ -228,7 +228,7 @@ describe('a driver that fails', () => {
     expect(fixture.modifyCalls()).toHaveLength(1)
   })
 
-  it('PIO-5 holds a class requested together with an amount, but not a class alone', async () => {
+  it('PIO-5 waits for the pods before it applies a class together with an amount, but not before it applies a class alone', async () => {
     await createFixtureWithIo()
     await fixture.createClass('hot', { tier: 'hot' })
     await fixture.createPod('user')

@@ -37,7 +37,7 @@ describe('Heartbeats', () => {
     expect(heartbeats.isMonitored('a')).toBe(false)
   })
 
-  it('SYS-7 deletes the records of deleted nodes and leases', () => {
+  it('SYS-7 deletes the records of deleted nodes and leases, and monitors every node with a lease', () => {
     const actions = fc.constantFrom('node', 'lease', 'delete node', 'delete lease')
     fc.assert(
       fc.property(fc.array(fc.tuple(actions, fc.constantFrom('a', 'b'), fc.nat(3))), (steps) => {

@@ -1,6 +1,6 @@
-// Reconciles the health of one node. Sets its conditions to Unknown if it has stopped reporting, which is first confirmed
-// by a read from the server, because the caches may lag behind. Then derives its taints from its conditions. Each write has
-// the resourceVersion as a precondition.
+// Reconciles the health of one node. If the node has stopped reporting, sets its conditions to Unknown, after a read from the
+// server has confirmed it, because the caches may lag behind. Then derives the node's taints from its conditions. Each write
+// has the node's resourceVersion as a precondition.
 import type { Stored } from '../../api/kind.ts'
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'

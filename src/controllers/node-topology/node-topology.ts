@@ -1,5 +1,5 @@
-// Maintains the condition TopologyMismatch of nodes (plan-topology.ts), on any API server and for any node agent. Its keys are
-// node names. A node is enqueued when its labels or drivers change, and when a key of one of its drivers is counted for the
+// Maintains the condition TopologyMismatch of nodes (plan-topology.ts), on any API server and for any node agent. The keys of the
+// controller are node names. A node is enqueued when its labels or drivers change, and when a key of one of its drivers is counted for the
 // first time or no longer (key-counts.ts). A mismatch is not retried: the change that resolves it enqueues the node.
 import type { Stored } from '../../api/kind.ts'
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'

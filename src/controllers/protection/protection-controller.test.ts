@@ -218,7 +218,7 @@ describe('createProtectionControllers', () => {
     expect(await readFinalizers(`${CLASSES}/gold`)).toBeUndefined()
   })
 
-  it('VAC-9 (63, 64) keeps a class while a claim requests it, has it or is being modified to it', async () => {
+  it('VAC-9 keeps a class while a claim requests it, has it or is being modified to it', async () => {
     await createClass('gold')
     await createClaim('requesting', { volumeAttributesClassName: 'gold' })
     await createClaim('current')
@@ -244,7 +244,7 @@ describe('createProtectionControllers', () => {
     await waitUntil(isDeleted(`${CLASSES}/gold`), 'the class to be deleted')
   })
 
-  it('VAC-9 (63, 64) deletes a class after its volume has changed to another class', async () => {
+  it('VAC-9 deletes a class after its volume has changed to another class', async () => {
     await createClass('gold')
     await server.post(VOLUMES, {
       metadata: { name: 'pv' },
@@ -283,7 +283,7 @@ describe('createProtectionControllers', () => {
     expect((await createClass('gold')).status).toBe(201)
   })
 
-  it('VAC-1 VAC-9 creates, reads, labels, deletes and recreates a class, and deletes a collection', async () => {
+  it('VAC-1 VAC-9 allows clients to create, read, label, delete and recreate a class, and to delete all classes', async () => {
     const response = await createClass('gold')
     expect(response.status).toBe(201)
     expect((await server.get(`${CLASSES}/gold`)).json).toEqual(response.json)

@@ -26,7 +26,7 @@ import {
 import { DELETION_REQUESTED_ANNOTATION } from '../../volumes/deletion-requested.ts'
 import type { Claim, Volume } from '../../volumes/matching.ts'
 import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../../volumes/names.ts'
-import { namedNodesOf } from '../../volumes/node-affinity.ts'
+import { possibleNodeNamesOf } from '../../volumes/node-affinity.ts'
 import { INTENT_PREFIX, intentOf } from '../../volumes/provisioning-intent.ts'
 import { Attempts } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
@@ -110,7 +110,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   /** The node or zone of the volume, if it has one. */
   const laneOfVolume = (key: ObjectKey): string | undefined => {
     const volume = volumes.get(key)
-    return volume && namedNodesOf(volume)[0]
+    return volume && possibleNodeNamesOf(volume)[0]
   }
 
   // A provisioner that runs alone has the queue names of external-provisioner.

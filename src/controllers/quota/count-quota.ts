@@ -54,7 +54,7 @@ export async function writeUsage(
     return done
   } catch (error) {
     if (isNotFound(error)) return done
-    if (isConflict(error)) return backOff('the quota was charged during the count')
+    if (isConflict(error)) return backOff('the quota changed during the count')
     throw error
   }
 }

@@ -1,5 +1,5 @@
 // Fills Secrets of type kubernetes.io/service-account-token with a token of their account, the CA and the namespace, and
-// deletes those whose account does not exist. It creates no such Secrets.
+// deletes those whose account does not exist. Users create these Secrets.
 import type { Stored } from '../../api/kind.ts'
 import {
   ACCOUNT_NAME_ANNOTATION,

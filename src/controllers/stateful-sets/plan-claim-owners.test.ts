@@ -21,16 +21,16 @@ const OTHER: OwnerReference = { apiVersion: 'v1', kind: 'ConfigMap', name: 'c', 
 const CONTROLLER: OwnerReference = { ...OTHER, controller: true }
 
 describe('planClaimOwners', () => {
-  it.each<[readonly [Policy, Policy], boolean, OwnerReference | undefined]>([
-    [['Retain', 'Retain'], false, undefined],
-    [['Retain', 'Retain'], true, undefined],
-    [['Retain', 'Delete'], false, SET],
-    [['Retain', 'Delete'], true, SET],
-    [['Delete', 'Retain'], false, undefined],
-    [['Delete', 'Retain'], true, POD],
-    [['Delete', 'Delete'], false, SET],
-    [['Delete', 'Delete'], true, POD],
-  ])('SYS-27 plans the owner for whenScaled and whenDeleted %j (pod scaled down: %j)', (policy, isCondemned, owner) => {
+  it.each<[string, readonly [Policy, Policy], boolean, OwnerReference | undefined]>([
+    ['no owner', ['Retain', 'Retain'], false, undefined],
+    ['no owner', ['Retain', 'Retain'], true, undefined],
+    ['the set as owner', ['Retain', 'Delete'], false, SET],
+    ['the set as owner', ['Retain', 'Delete'], true, SET],
+    ['no owner', ['Delete', 'Retain'], false, undefined],
+    ['the pod as owner', ['Delete', 'Retain'], true, POD],
+    ['the set as owner', ['Delete', 'Delete'], false, SET],
+    ['the pod as owner', ['Delete', 'Delete'], true, POD],
+  ])('SYS-27 plans %s for whenScaled and whenDeleted %j (pod scaled down: %j)', (_, policy, isCondemned, owner) => {
     const wantedOwners = owner ? [owner] : []
     for (const owners of [[], [SET], [POD], [SET, POD]]) {
       const isCurrent = JSON.stringify(owners) === JSON.stringify(wantedOwners)

@@ -19,14 +19,14 @@ export function calculateStatus(input: StatusInput): StatefulSetStatus {
   const { set, pods, currentRevision, updateRevision, collisionCount, nowMs } = input
   const minReadySeconds = set.spec?.minReadySeconds ?? 0
   const readyPods = pods.filter(isRunningAndReady)
-  const lastingPods = pods.filter((pod) => !isTerminating(pod))
+  const nonTerminatingPods = pods.filter((pod) => !isTerminating(pod))
   const status = {
     observedGeneration: set.metadata.generation ?? 0,
     replicas: pods.length,
     readyReplicas: readyPods.length,
     availableReplicas: readyPods.filter((pod) => isAvailable(pod, minReadySeconds, nowMs)).length,
-    currentReplicas: lastingPods.filter((pod) => revisionOf(pod) === currentRevision).length,
-    updatedReplicas: lastingPods.filter((pod) => revisionOf(pod) === updateRevision).length,
+    currentReplicas: nonTerminatingPods.filter((pod) => revisionOf(pod) === currentRevision).length,
+    updatedReplicas: nonTerminatingPods.filter((pod) => revisionOf(pod) === updateRevision).length,
     currentRevision,
     updateRevision,
     collisionCount,

@@ -2,7 +2,7 @@
 //   web-6f9d7cbb8
 import type { JsonValue } from '../../api/json-value.ts'
 
-/** A name has at most 253 characters; the hash has at most 10. */
+/** The limit of kube-controller-manager, which leaves space for the hash in the 253 characters of a name. */
 const SET_NAME_CHARACTERS_MAX = 223
 /** The letters and digits of generated names: without vowels and without digits that look like letters. */
 const SAFE_CHARACTERS = 'bcdfghjklmnpqrstvwxz2456789'

@@ -19,7 +19,7 @@ import {
   type WorkQueue,
 } from '../../runtime/index.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
-import { namedNodesOf } from '../../volumes/node-affinity.ts'
+import { possibleNodeNamesOf } from '../../volumes/node-affinity.ts'
 import { VolumeLocks } from '../attaching/attacher/volume-locks.ts'
 import type { Subject, VolumeChange } from './change.ts'
 import { type VolumeChangeOptions, volumeChangeSettings } from './options.ts'
@@ -116,7 +116,7 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
   /** The node or zone of the claim's volume, if it has one. */
   function laneOf(key: string): string | undefined {
     const volume = volumes.get(claims.get(key.split('#')[0]!)?.spec?.volumeName ?? '')
-    return volume && namedNodesOf(volume)[0]
+    return volume && possibleNodeNamesOf(volume)[0]
   }
 
   const name = node ? `${facts.name}-${node.name}-pvc` : `${facts.name}-pvc`

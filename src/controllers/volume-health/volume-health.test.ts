@@ -44,7 +44,7 @@ describe('the health monitor', () => {
     expect(line).toMatch(/^orders Warning VolumeConditionAbnormal: The driver cannot find the volume/)
   })
 
-  it('PLUS-5 reads the conditions of volumes that the driver lists without one', async () => {
+  it('PLUS-5 reads the condition of a volume that is missing in the list of the driver', async () => {
     const fixture = await createHealthFixture('LIST_VOLUMES', 'GET_VOLUME')
     const { id } = await fixture.createBoundClaim('orders')
     delete fixture.fake.state.volumes[id]

@@ -159,7 +159,7 @@ describe('the controllers in the server process', () => {
     await post(VOLUMES, { metadata: { name: 'v' }, spec: { ...volume, storageClassName: '' } })
     await post(CLAIMS, { ...aClaim('data'), spec: { ...aClaim('data').spec, storageClassName: '' } })
     await waitUntil(async () => (await cluster.missingRights()).length > 0, 'the missing permission to be counted')
-    expect(cluster.problems[0]).toMatch(/^missing right: cannot patch persistentvolumes/)
+    expect(cluster.problems[0]).toMatch(/^missing permission: cannot patch persistentvolumes/)
     expect(cluster.problems[0]).toContain('system:serviceaccount:kube-system:persistent-volume-binder')
     await waitUntilReturns('/api/v1/events', ({ items }) => items.some(({ reason }: Json) => reason === 'MissingRight'))
     await patch(role, { rules }, 'merge')

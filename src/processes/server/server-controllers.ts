@@ -9,7 +9,7 @@ import {
   createBootstrapSigner,
   createCertificateController,
   createTokenCleaner,
-  type NodeCertificateRight,
+  type NodeCertificatePermission,
   type Requester,
 } from '../../controllers/certificates/index.ts'
 import { createAccountTokenController } from '../../controllers/service-accounts/index.ts'
@@ -37,20 +37,20 @@ export interface ServerControllersOptions {
 
 export async function runServerControllers(options: ServerControllersOptions): Promise<void> {
   const { clientOf, authorizer, pki, accountTokens, clock, random, log, signal } = options
-  const hasRight = (user: Requester, right: NodeCertificateRight): boolean =>
+  const hasPermission = (user: Requester, permission: NodeCertificatePermission): boolean =>
     authorizer.authorize({
       user,
       verb: 'create',
       group: 'certificates.k8s.io',
       version: 'v1',
       resource: 'certificatesigningrequests',
-      subresource: right,
+      subresource: permission,
     }).allowed
   const create: Readonly<Record<ServerController, (deps: TermDeps) => Runnable>> = {
     'account-tokens': (deps) =>
       createAccountTokenController({ ...deps, rootCa: pki.caCert, createToken: accountTokens.createSecretToken }),
     'bootstrap-signer': (deps) => createBootstrapSigner(deps),
-    certificates: (deps) => createCertificateController({ ...deps, hasRight, sign: pki.signCertificate }),
+    certificates: (deps) => createCertificateController({ ...deps, hasPermission, sign: pki.signCertificate }),
     'token-cleaner': (deps) => createTokenCleaner(deps),
   }
   const managers = SERVER_CONTROLLERS.map((name) =>

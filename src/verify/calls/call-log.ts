@@ -1,5 +1,5 @@
-// Records every call of a check with its request, response and times, as evidence for a violation. Secrets are redacted when the
-// log is read.
+// Records every call of a check with its request, response and times, so that the report of a violation can show the calls.
+// Secrets are redacted when the log is read.
 import type { DescMethod, JsonValue, Message } from '@bufbuild/protobuf'
 import { type CsiCode, createSecretMask, findSecrets, redact } from '../../csi/index.ts'
 

@@ -1,5 +1,5 @@
-// Tracks everything that calls create in the driver: volumes, attachments, staged and published paths. It records a response even
-// if a fault hides it from the controllers, so that everything can be removed afterwards.
+// Tracks everything that calls create in the driver: volumes, attachments, staged and published paths. A response counts even if
+// a fault hides it from the controllers, so that everything can be removed afterwards.
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import type { CreateVolumeRequest, CreateVolumeResponse } from '../../csi/gen/csi_pb.js'
 import { type CsiDriver, CsiError } from '../../csi/index.ts'

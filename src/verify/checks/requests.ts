@@ -1,4 +1,5 @@
-// Builds the requests of checks for volumes of the configured class and size, and mounts a volume at a target path.
+// Builds the requests of checks for volumes of the configured class and size, and performs the steps that many checks share:
+// create, attach, stage and publish a volume, and undo each of these.
 import { join } from 'node:path'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import {

@@ -43,7 +43,7 @@ const acknowledge = (value: string | undefined) =>
     { type: 'merge', body: { metadata: { annotations: { [RELEASED_FENCE]: value } } } },
   )
 
-it('PLUS-11 reports each phase of a lost node, removes its own objects, and returns it to service after its agent has confirmed the fence', async () => {
+it('PLUS-11 reports each phase of a lost node, removes the objects of the node, and returns it to service after its agent has confirmed the fence', async () => {
   const { client } = fixture
   await fixture.createNodeWithAgent('a')
   await fixture.createNodeWithAgent('b')

@@ -227,7 +227,11 @@ const CREATE_PARAMETERS = {
  * Throws a PreparationError if the attributes class and the storage class set one amount to different values and the claim
  * does not request the amount itself.
  */
-export function checkOnCreate(requestedIo: IoAmounts, classParameters: Parameters, parameters: Parameters): void {
+export function checkOnCreateAmounts(
+  requestedIo: IoAmounts,
+  classParameters: Parameters,
+  parameters: Parameters,
+): void {
   for (const { key, parseParameter } of IO_ATTRIBUTES) {
     const [classValue, createValue] = [ownValue(classParameters, key), ownValue(parameters, CREATE_PARAMETERS[key])]
     if (requestedIo[key] !== undefined || classValue === undefined || createValue === undefined) continue

@@ -269,13 +269,16 @@ describe('failures of the driver', () => {
     ALREADY_EXISTS: 'noChange', // the error means that a volume exists
   }
 
-  it.each(failureCodes)('PROV-9 classifies %s and returns the message of the driver', async (code) => {
-    const { provision, driver } = await createProvisionerFixture()
-    driver.setReplies(failCreateVolume(code, 'the reason'))
-    const result = await provision()
-    expect(result).toMatchObject({ is: 'failed', failure: EXPECTED_FAILURES[code] ?? 'final' })
-    expect(result).toMatchObject({ message: expect.stringContaining('desc = the reason') })
-  })
+  it.each(failureCodes.map((code) => [code, EXPECTED_FAILURES[code] ?? 'final'] as const))(
+    'PROV-9 classifies %s as %s and returns the message of the driver',
+    async (code, failure) => {
+      const { provision, driver } = await createProvisionerFixture()
+      driver.setReplies(failCreateVolume(code, 'the reason'))
+      const result = await provision()
+      expect(result).toMatchObject({ is: 'failed', failure })
+      expect(result).toMatchObject({ message: expect.stringContaining('desc = the reason') })
+    },
+  )
 
   it('PROV-9 returns reschedule if the storage of a selected node is exhausted', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: TOPOLOGY_FACTS })

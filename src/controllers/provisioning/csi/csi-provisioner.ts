@@ -229,7 +229,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
       return { is: 'failed', message, isForeign: true }
     }
     if (csi.driver !== facts.name) {
-      const message = `volume ${name} belongs to the CSI driver ${csi.driver}, but this is ${facts.name}`
+      const message = `volume ${name} belongs to the CSI driver ${csi.driver}, but this provisioner deletes volumes of ${facts.name}`
       return { is: 'failed', message, isForeign: true }
     }
     let deletionCredentials: DeletionCredentials

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createMetadata, driverParameters, fsTypeOf, SECRET_PURPOSES } from './parameters.ts'
+import { driverParameters, fsTypeOf, metadataParameters, SECRET_PURPOSES } from './parameters.ts'
 
 describe('driverParameters', () => {
   it('PROV-10 omits reserved keys and keeps deprecated keys', () => {
@@ -54,9 +54,9 @@ describe('driverParameters', () => {
   })
 })
 
-describe('createMetadata', () => {
+describe('metadataParameters', () => {
   it('PROV-9 returns the names of the claim and the volume', () => {
-    expect(createMetadata({ metadata: { name: 'orders', namespace: 'shop' } } as never, 'pvc-1')).toEqual({
+    expect(metadataParameters({ metadata: { name: 'orders', namespace: 'shop' } } as never, 'pvc-1')).toEqual({
       'csi.storage.k8s.io/pvc/name': 'orders',
       'csi.storage.k8s.io/pvc/namespace': 'shop',
       'csi.storage.k8s.io/pv/name': 'pvc-1',

@@ -45,7 +45,10 @@ export function driverParameters(parameters: Parameters = {}): Record<string, st
 }
 
 /** Returns the parameters that identify the claim and the volume, for --extra-create-metadata and --extra-modify-metadata. */
-export const createMetadata = (claim: Readonly<PersistentVolumeClaim>, volumeName: string): Record<string, string> => ({
+export const metadataParameters = (
+  claim: Readonly<PersistentVolumeClaim>,
+  volumeName: string,
+): Record<string, string> => ({
   [`${RESERVED_PREFIX}pvc/name`]: claim.metadata.name ?? '',
   [`${RESERVED_PREFIX}pvc/namespace`]: claim.metadata.namespace ?? '',
   [`${RESERVED_PREFIX}pv/name`]: volumeName,

@@ -12,7 +12,7 @@ import type { ProvisionRequest } from '../provisioner.ts'
 import {
   type AttributesDeps,
   checkGates,
-  checkOnCreate,
+  checkOnCreateAmounts,
   type IoAmounts,
   omitOverridden,
   providedIo,
@@ -24,7 +24,7 @@ import { prepareCloneSource } from './clone-source.ts'
 import { type DataSource, dataSourceOf } from './data-source.ts'
 import { checkCapabilities, hasTopology } from './driver-capabilities.ts'
 import type { CsiProvisionerOptions } from './options.ts'
-import { createMetadata, driverParameters, fsTypeOf, type SecretPurpose } from './parameters.ts'
+import { driverParameters, fsTypeOf, metadataParameters, type SecretPurpose } from './parameters.ts'
 import { finalError } from './preparation-error.ts'
 import { resolveSecretRef } from './secret-reference.ts'
 import { prepareSnapshotSource } from './snapshot-source.ts'
@@ -108,8 +108,8 @@ export async function prepareRequest(
     { client, attributesClasses, driverName: facts.name },
     signal,
   )
-  checkOnCreate(attributes, mutableParameters, classParameters)
-  const metadata = options.extraCreateMetadata ? createMetadata(claim, volumeName) : {}
+  checkOnCreateAmounts(attributes, mutableParameters, classParameters)
+  const metadata = options.extraCreateMetadata ? metadataParameters(claim, volumeName) : {}
 
   return {
     requiredBytes,

@@ -34,7 +34,9 @@ describe('readParameters', () => {
     ['custom', parameter.custom({ doc, expected: 'JSON', parse: JSON.parse }), '{', 'rejected'],
   ]
   for (const [kind, declaration, text, expected] of CASES) {
-    it(`PROV-10 reads ${kind} ${JSON.stringify(text)} as ${typeof expected === 'bigint' ? `${expected}n` : JSON.stringify(expected)}`, () => {
+    const expectedText = typeof expected === 'bigint' ? `${expected}n` : JSON.stringify(expected)
+    const result = expected === 'rejected' ? 'rejects' : `reads ${expectedText} from`
+    it(`PROV-10 ${result} the ${kind} ${JSON.stringify(text)}`, () => {
       expect(readValue(declaration, text)).toEqual(expected)
     })
   }

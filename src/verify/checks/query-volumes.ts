@@ -19,7 +19,7 @@ const LIST_NEEDS = { controller: ['CREATE_DELETE_VOLUME', 'LIST_VOLUMES'] } as c
 const PAGES_MAX = 10_000
 const LISTED_VOLUMES = 3
 
-export const listVolumesChecks: readonly Check[] = [
+export const queryVolumesChecks: readonly Check[] = [
   {
     id: 'list-consistent',
     title: 'ListVolumes contains every created volume until it is deleted',
