@@ -263,7 +263,7 @@ describe('an event recorder', () => {
     recordWarning('a', { metadata: { ...claim.metadata, namespace: 'going' } })
     await waitUntilIdle()
     expect(lines).toEqual(['debug: event not recorded: its namespace is being terminated'])
-    faults.error = new ApiError(403, 'Forbidden', 'no right to create events')
+    faults.error = new ApiError(403, 'Forbidden', 'no permission to create events')
     recordWarning('b')
     await waitUntilIdle()
     expect(lines.slice(1)).toEqual(['warn: event could not be recorded'])

@@ -1,6 +1,7 @@
 // Determines a new volume's attributes: the mutable parameters of CreateVolume, from the claim's attributes class and
 // its own requests for iops and throughput, and the IO amounts to record in the volume. Rejects conflicting values for
-// one key, and attributes whose feature gate is disabled.
+// one key, and attributes whose feature gate is disabled. A volume's modification composes its parameters here too
+// (../../modifying/plan-modification.ts).
 
 import type { FeatureGate, FeatureGates } from '../../../api/feature-gates.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
