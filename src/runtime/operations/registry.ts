@@ -60,9 +60,9 @@ export interface OperationRegistryOptions {
 }
 
 const FLUSH_MS = 1_000
-/** Further operations of this process are not listed until others are done and they change again. */
+/** A further operation of this process is listed only if it changes again after another one is done. */
 export const OPERATIONS_MAX = 5_000
-/** Without a listener, noted keys are read when there are more than this, so that keys that are done do not accumulate. */
+/** Without a listener, the noted keys are read when a queue has more than this, so that done keys do not accumulate. */
 const NOTED_KEYS_MAX = 10_000
 
 interface FollowedQueue {

@@ -312,6 +312,23 @@ describe('failures of the driver', () => {
     expect(driver.deleteRequests).toHaveLength(5)
   })
 
+  it('PROV-12 returns unfinished, with the cause, if it stops before it can delete a volume that is too small', async () => {
+    const { provisioner, driver } = await createProvisionerFixture()
+    const abort = new AbortController()
+    driver.setReplies({
+      createVolume: async () => {
+        abort.abort()
+        return { volume: { volumeId: 'v', capacityBytes: 80n } }
+      },
+    })
+    const request = { claim: aClaim(), storageClass: aClass(), volumeName: 'pvc-uid-1', selectedNode: undefined }
+    expect(await provisioner.provision(request, abort.signal)).toMatchObject({
+      failure: 'unfinished',
+      message: expect.stringMatching(/Cleanup of volume pvc-uid-1 failed: the provisioner is stopping$/),
+    })
+    expect(driver.deleteRequests).toEqual([])
+  })
+
   it('PROV-12 returns unfinished for a volume without an ID', async () => {
     const { provision, driver } = await createProvisionerFixture()
     driver.setReplies({ createVolume: async () => ({ volume: {} }) })

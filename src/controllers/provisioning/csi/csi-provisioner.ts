@@ -202,7 +202,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   ) {
     const { credentials } = preparedRequest
     const untilMs = clock.monotonicMs() + timeoutMs
-    let lastError = 'the timeout has passed'
+    let lastError = 'the provisioner is stopping'
     for (let attempt = 0; attempt < CLEANUP_ATTEMPTS_MAX; attempt++) {
       const remainingMs = untilMs - clock.monotonicMs()
       if (remainingMs <= 0 || signal.aborted) break
