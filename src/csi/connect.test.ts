@@ -174,7 +174,8 @@ describe('connectDriver', () => {
       await new Promise<void>((resolve) => void server.listen(fixture.path, resolve))
       const error = await expectCsiError(fixture.driver.controller.createVolume({ name: 'a' }))
       expect(classifyCreateFailure(error, { hasSelectedNode: true, hasTopology: true })).toBe('unfinished')
-      expect(error.message).toMatch(/broke during CreateVolume.*may have completed the call/)
+      const cause = ending === 'with its connection' ? 'broke during' : 'no valid response to'
+      expect(error.message).toMatch(new RegExp(`${cause} CreateVolume.*may have completed the call`))
       fixture.driver.close()
       await new Promise((resolve) => server.close(resolve))
     })

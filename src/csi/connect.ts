@@ -1,5 +1,6 @@
 // Connects to a CSI driver on a Unix socket. gRPC connects on the first call and reconnects when the driver restarts. Calls
-// are not retried. Errors distinguish a failure of the driver, a driver that is not running, and a broken connection.
+// are not retried. Errors distinguish a failure of the driver, a driver that is not running, a broken connection, and an
+// invalid response.
 import { setMaxListeners } from 'node:events'
 import { type DescMethod, fromBinary, type Message, toBinary } from '@bufbuild/protobuf'
 import { Client, type ClientOptions, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js'
@@ -147,7 +148,8 @@ function toCsiError(error: ServiceError, method: DescMethod, path: string, { mas
   const isUnavailable = error.code === status.UNAVAILABLE
   if (isUnavailable && NOT_CONNECTED.test(error.details)) return notConnected(path, error.details)
   const isLost = isUnavailable && CONNECTION_LOST.test(error.details)
-  if (isLost || NO_RESPONSE.test(error.details)) return connectionLost(method, path, error.details)
+  if (isLost) return connectionLost(method, path, error.details)
+  if (NO_RESPONSE.test(error.details)) return noResponse(method, path, error.details)
   const codeName = codeNameOf(error.code)
   // Mask before truncating, because a truncated secret is not recognized.
   const text = mask(error.details).slice(0, ERROR_CHARACTERS_MAX)
@@ -170,6 +172,10 @@ const notConnected = (path: string, details: string) =>
 const connectionLost = (method: DescMethod, path: string, details: string) =>
   new ConnectionError(
     `The connection to the CSI driver at ${path} broke during ${method.name} (${details}); the driver may have completed the call.`,
+  )
+const noResponse = (method: DescMethod, path: string, details: string) =>
+  new ConnectionError(
+    `The CSI driver at ${path} sent no valid response to ${method.name} (${details}); it may have completed the call.`,
   )
 const timedOut = (method: DescMethod, timeoutMs: number) =>
   new CsiError(

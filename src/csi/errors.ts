@@ -57,7 +57,7 @@ export class CsiError extends Error implements HasLogFields, HasOperationDetails
   }
 }
 
-/** UNAVAILABLE because there is no connection, or because it broke: the driver has not returned this error. */
+/** UNAVAILABLE because there is no connection, it broke, or no valid response came: the driver has not returned this error. */
 export class ConnectionError extends CsiError {
   constructor(message: string) {
     super('UNAVAILABLE', message)

@@ -93,7 +93,7 @@ export const hasError = (claim: Situation['claim']): boolean =>
   resizeCondition(claim, 'ControllerResizeError') !== undefined ||
   resizeCondition(claim, 'NodeResizeError') !== undefined
 
-/** Plans a claim that has the requested size. An expansion that is still in progress is cancelled if possible. */
+/** Plans a claim whose capacity is at least the requested size. An expansion that is still in progress is cancelled if possible. */
 function planSatisfied(situation: Situation): ExpansionStep {
   const { claim, volume, isNodeOnly } = situation
   const [claimSize, volumeSize] = [claimCapacity(claim), volumeCapacity(volume)]
@@ -114,14 +114,14 @@ function planSatisfied(situation: Situation): ExpansionStep {
 
 function planGrowth(situation: Situation): ExpansionStep {
   const { claim, volume, isNodeOnly } = situation
-  const progress = {
-    req: requestedStorage(claim),
-    alloc: allocatedStorage(claim),
-    pvcap: volumeCapacity(volume),
+  const sizes = {
+    requestedSize: requestedStorage(claim),
+    allocatedSize: allocatedStorage(claim),
+    volumeSize: volumeCapacity(volume),
     state: resizeStateOf(claim),
     isWaitingForNode: resizeCondition(claim, 'FileSystemResizePending') !== undefined,
   }
-  const target = targetSizeOf(progress, { isNodeOnly })
+  const target = targetSizeOf(sizes, { isNodeOnly })
   return target === undefined ? NOTHING : planCall(target, situation)
 }
 

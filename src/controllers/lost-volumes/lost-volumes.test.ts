@@ -52,7 +52,7 @@ const advance = async (ms: number) => {
 
 function start(defaultPolicy?: string) {
   const { clock } = server
-  const client = countRequests(server.clientOf('lost-volumes'))
+  const client = recordRequests(server.clientOf('lost-volumes'))
   const caches = createCacheSet({ client, clock, random: () => 0.5 })
   const parsed = defaultPolicy === undefined ? undefined : parseLostVolumePolicy(defaultPolicy)
   const controller = createLostVolumesController({
@@ -73,20 +73,20 @@ function start(defaultPolicy?: string) {
   return { stateOf: (name: string) => controller.queues[0]!.stateOf(name) }
 }
 
-function countRequests(client: Client): Client {
-  const counted =
+function recordRequests(client: Client): Client {
+  const recorded =
     (verb: 'get' | 'patch' | 'delete') =>
     async (kind: any, ref: any, ...rest: any[]) => {
       if (verb === 'get') await beforeGet?.()
       requests.push(`${verb} ${kind.kind} ${ref.name}`)
       return (client[verb] as any)(kind, ref, ...rest)
     }
-  return { ...client, get: counted('get'), patch: counted('patch'), delete: counted('delete') }
+  return { ...client, get: recorded('get'), patch: recorded('patch'), delete: recorded('delete') }
 }
 
 const createNode = (name: string) => admin.create(nodeKind, { metadata: { name, labels: { [KEY]: name } } } as never)
 
-async function setPhase(name: string, isLost: boolean): Promise<void> {
+async function setLost(name: string, isLost: boolean): Promise<void> {
   const taints = isLost ? [{ key: OUT_OF_SERVICE_TAINT, effect: 'NoExecute' }] : []
   await admin.patch(nodeKind, { name }, { type: 'merge', body: { spec: { taints } } })
   const lastTransitionTime = timestamp(server.clock.nowMs())
@@ -156,7 +156,7 @@ describe('the controller of lost volumes', () => {
     await settle()
     expect(requests).toEqual([])
 
-    await setPhase('a', true)
+    await setLost('a', true)
     expect(requests).toEqual(['patch PersistentVolumeClaim marked'])
     expect(await isMarked('marked')).toBe(true)
     expect(stateOf('waiting')).toMatchObject({ is: 'stuck' })
@@ -166,11 +166,11 @@ describe('the controller of lost volumes', () => {
     const events = (await admin.list(eventKind)).items
     expect(events.map(({ reason }) => reason)).toEqual(['VolumeLost'])
 
-    await setPhase('a', false)
+    await setLost('a', false)
     expect(await isMarked('marked')).toBe(false)
     expect(stateOf('waiting')).toBeUndefined()
 
-    await setPhase('a', true)
+    await setLost('a', true)
     expect(await isMarked('marked')).toBe(true)
     await advance(10_000)
     const repeated = (await admin.list(eventKind)).items.filter(({ reason }) => reason === 'VolumeLost')
@@ -182,7 +182,7 @@ describe('the controller of lost volumes', () => {
     await createClass('fast')
     await createVolume('data')
     start('mark-lost')
-    await setPhase('a', true)
+    await setLost('a', true)
     expect(await isMarked('data')).toBe(true)
     const annotations = { 'stowage.dev/lost-volume-policy': 'wait' }
     await admin.patch(storageClassKind, { name: 'fast' }, { type: 'merge', body: { metadata: { annotations } } })
@@ -201,7 +201,7 @@ describe('the controller of lost volumes', () => {
       spec: { attacher: 'disks.example.com', nodeName: 'a', source: { persistentVolumeName: 'attached' } },
     } as never)
     start()
-    await setPhase('a', true)
+    await setLost('a', true)
     await advance(30 * 60_000)
     await stop()
     start()
@@ -231,7 +231,7 @@ describe('the controller of lost volumes', () => {
     await createClass('fast', 'delete-after=1h')
     await createVolume('data')
     start()
-    await setPhase('a', true)
+    await setLost('a', true)
     beforeGet = async () => {
       beforeGet = undefined
       const body = { status: { conditions: [{ type: 'Ready', status: 'True' }] } }
@@ -248,7 +248,7 @@ describe('the controller of lost volumes', () => {
     await createClass('fast', 'mark-lost')
     for (let index = 0; index < LOST_VOLUMES; index++) await createVolume(`lost-${index}`)
     start()
-    await setPhase('a', true)
+    await setLost('a', true)
     for (let turn = 0; turn < LOST_VOLUMES / 25; turn++) await settle()
     expect(requests).toHaveLength(LOST_VOLUMES) // one condition per claim
     await advance(60_000)

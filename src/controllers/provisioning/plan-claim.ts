@@ -85,7 +85,7 @@ function planUnknown(situation: ClaimSituation, stage: Extract<Stage, { is: 'unk
   }
   const message =
     `It is unknown whether volume "${volumeName}" exists, and the call cannot be repeated: ${classProblem(situation)}. ` +
-    `Recreate the class unchanged, or ${manualCleanup({ volumeName, intent: situation.intent, entry: situation.entry })}`
+    `${classRemedy(situation)}, or ${manualCleanup({ volumeName, intent: situation.intent, entry: situation.entry })}`
   return { do: 'wait', message, recordsEvent: true }
 }
 
@@ -94,6 +94,11 @@ function classProblem({ claim, storageClass }: ClaimSituation): string {
     return `its class "${storageClass.metadata.name}" now names the provisioner ${storageClass.provisioner}`
   const name = claimClassName(claim)
   return name ? `its class "${name}" does not exist` : 'the claim no longer names a class'
+}
+
+function classRemedy({ claim, storageClass, provisionerName }: ClaimSituation): string {
+  if (storageClass) return `Recreate the class with the provisioner ${provisionerName}`
+  return claimClassName(claim) ? 'Recreate the class unchanged' : 'Name the class in the claim again'
 }
 
 /** Plans for a claim for which no volume exists in the storage. */

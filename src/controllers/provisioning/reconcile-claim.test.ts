@@ -981,16 +981,21 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     await fixture.createClass('fast', { provisioner: OTHER_PROVISIONER })
     const second = fixture.start()
     await fixture.waitUntil(() => second.queueState('default/data')?.is === 'stuck', 'the claim to be stuck')
-    const expectedMessage = (reason: string) =>
+    const expectedMessage = (reason: string, remedy: string) =>
       `It is unknown whether volume "${volumeNameOf(claim)}" exists, and the call cannot be repeated: ${reason}. ` +
-      `Recreate the class unchanged, or look for "${volumeNameOf(claim)}" in the storage, delete it there with its data, and remove the finalizer "${INTENT}" from the claim.`
+      `${remedy}, or look for "${volumeNameOf(claim)}" in the storage, delete it there with its data, and remove the finalizer "${INTENT}" from the claim.`
     expect(messages('ProvisioningFailed').at(-1)).toBe(
-      expectedMessage(`its class "fast" now names the provisioner ${OTHER_PROVISIONER}`),
+      expectedMessage(
+        `its class "fast" now names the provisioner ${OTHER_PROVISIONER}`,
+        'Recreate the class with the provisioner disks.example.com',
+      ),
     )
     expect(await hasIntent('data')).toBe(true)
     await fixture.client.delete(storageClassKind, { name: 'fast' })
     await fixture.waitUntil(
-      () => messages('ProvisioningFailed').at(-1) === expectedMessage('its class "fast" does not exist'),
+      () =>
+        messages('ProvisioningFailed').at(-1) ===
+        expectedMessage('its class "fast" does not exist', 'Recreate the class unchanged'),
       'the message to be reported',
     )
     await fixture.createClass('fast')

@@ -180,7 +180,7 @@ describe('planSet and claims', () => {
 
   it('SYS-27 does not create a pod whose name belongs to a pod of another controller', () => {
     const plan = planSet(createSituation(set, [], { isOccupied: () => true }))
-    expect(plan).toEqual({ actions: [], waitsFor: 'pod web-0 exists and does not belong to the set' })
+    expect(plan).toEqual({ actions: [], waitsFor: 'pod web-0, which does not belong to the set, to be deleted' })
   })
 
   it('SYS-27 makes the pod the owner of its claims before it scales the pod down', () => {

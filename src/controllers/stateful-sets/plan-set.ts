@@ -100,7 +100,7 @@ function planMissingPod(plan: Plan, ordinal: number): void {
   const { set, isOccupied } = plan.situation
   const podName = podNameOf(set, ordinal)
   if (isOccupied(podName)) {
-    plan.wait(`pod ${podName} exists and does not belong to the set`)
+    plan.wait(`pod ${podName}, which does not belong to the set, to be deleted`)
     return
   }
   if (!planClaims(plan, podName, ordinal)) return

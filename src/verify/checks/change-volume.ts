@@ -224,14 +224,14 @@ export const changeVolumeChecks: readonly Check[] = [
       const { profile, settings } = context
       const range = atLeast(settings.expandedBytes)
       if (!profile.expansion.has('ONLINE')) return
-      const node = await mountVolume(context)
+      const nodeVolume = await mountVolume(context)
       const { nodeExpansionRequired } = expectOk(
-        await expand(context, node.volume.volumeId, range),
+        await expand(context, nodeVolume.volume.volumeId, range),
         'ControllerExpandVolume of a published volume',
       )
       if (!nodeExpansionRequired) return
       for (const situation of ['NodeExpandVolume', 'the same NodeExpandVolume']) {
-        const { capacityBytes } = expectOk(await expandOnNode(context, node, range), situation)
+        const { capacityBytes } = expectOk(await expandOnNode(context, nodeVolume, range), situation)
         if (capacityBytes !== 0n && capacityBytes < BigInt(settings.expandedBytes))
           violate(`required_bytes is ${settings.expandedBytes}, but ${situation} reported ${capacityBytes} bytes`)
       }
@@ -328,13 +328,13 @@ const expand = (context: CheckContext, volumeId: string, capacityRange: Range) =
     }),
   )
 
-const expandOnNode = ({ csi }: CheckContext, node: NodeVolume, capacityRange: Range) =>
+const expandOnNode = ({ csi }: CheckContext, nodeVolume: NodeVolume, capacityRange: Range) =>
   attempt(
     csi.node.nodeExpandVolume({
-      volumeId: node.volume.volumeId,
-      volumePath: node.targetPath,
-      stagingTargetPath: node.stagingPath,
-      volumeCapability: node.capability,
+      volumeId: nodeVolume.volume.volumeId,
+      volumePath: nodeVolume.targetPath,
+      stagingTargetPath: nodeVolume.stagingPath,
+      volumeCapability: nodeVolume.capability,
       capacityRange,
     }),
   )

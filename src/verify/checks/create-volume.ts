@@ -4,12 +4,12 @@ import { type Check, type CheckContext, violate } from '../check.ts'
 import {
   atLeast,
   type CreateRequest,
-  create,
   createRequest,
   createVolume,
   deleteVolume,
   exactly,
   IMPOSSIBLE_BYTES,
+  sendCreateRequest,
   UNKNOWN_ID,
 } from './requests.ts'
 
@@ -71,8 +71,8 @@ export const createVolumeChecks: readonly Check[] = [
     needs: NEEDS,
     async run(context) {
       const request = createRequest(context)
-      const first = await create(context, request, 'CreateVolume')
-      const second = await create(context, request, 'CreateVolume with the request of an existing volume')
+      const first = await sendCreateRequest(context, request, 'CreateVolume')
+      const second = await sendCreateRequest(context, request, 'CreateVolume with the request of an existing volume')
       if (first.volumeId !== second.volumeId)
         violate(`the same request created the volumes ${first.volumeId} and ${second.volumeId}`)
       if (first.capacityBytes !== second.capacityBytes)
@@ -90,8 +90,8 @@ export const createVolumeChecks: readonly Check[] = [
     needs: NEEDS,
     async run(context) {
       const request = createRequest(context)
-      const first = await create(context, request, 'CreateVolume')
-      const second = await create(context, request, 'CreateVolume with the request of an existing volume')
+      const first = await sendCreateRequest(context, request, 'CreateVolume')
+      const second = await sendCreateRequest(context, request, 'CreateVolume with the request of an existing volume')
       const [firstText, secondText] = [first, second].map(({ volumeContext }) =>
         JSON.stringify(Object.entries(volumeContext).sort()),
       )
@@ -110,7 +110,7 @@ export const createVolumeChecks: readonly Check[] = [
     async run(context) {
       const { sizeBytes, expandedBytes } = context.settings
       const request = createRequest(context, { capacityRange: atLeast(sizeBytes) })
-      const { capacityBytes } = await create(context, request, 'CreateVolume')
+      const { capacityBytes } = await sendCreateRequest(context, request, 'CreateVolume')
       const largerBytes = Math.max(expandedBytes, Number(capacityBytes) * 2)
       const conflict = { ...request, capacityRange: exactly(largerBytes) }
       const answer = await attempt(context.csi.controller.createVolume(conflict))
@@ -180,7 +180,7 @@ export const createVolumeChecks: readonly Check[] = [
       const answer = await attempt(context.csi.controller.createVolume(request))
       expectCode(answer, ['OUT_OF_RANGE', 'RESOURCE_EXHAUSTED'], `CreateVolume with ${IMPOSSIBLE_BYTES} bytes`)
       const smaller = { ...request, capacityRange: atLeast(context.settings.sizeBytes) }
-      await create(context, smaller, 'CreateVolume with the name of a rejected request and a possible size')
+      await sendCreateRequest(context, smaller, 'CreateVolume with the name of a rejected request and a possible size')
     },
   },
   {
@@ -194,8 +194,16 @@ export const createVolumeChecks: readonly Check[] = [
     needs: NEEDS,
     async run(context) {
       const stem = context.uniqueName().padEnd(NAME_BYTES_MAX - 1, 'x')
-      const first = await create(context, createRequest(context, { name: `${stem}a` }), 'CreateVolume with 128 bytes')
-      const second = await create(context, createRequest(context, { name: `${stem}b` }), 'CreateVolume with 128 bytes')
+      const first = await sendCreateRequest(
+        context,
+        createRequest(context, { name: `${stem}a` }),
+        'CreateVolume with 128 bytes',
+      )
+      const second = await sendCreateRequest(
+        context,
+        createRequest(context, { name: `${stem}b` }),
+        'CreateVolume with 128 bytes',
+      )
       if (first.volumeId === second.volumeId)
         violate(`two names of 128 characters that differ in the last one are one volume ${first.volumeId}`)
     },
@@ -284,7 +292,11 @@ export const createVolumeChecks: readonly Check[] = [
       )
       for (const answer of answers)
         expectCode(answer, ['OK', 'ABORTED'], `one of ${CONCURRENT_CALLS} concurrent CreateVolume calls`)
-      const { volumeId } = await create(context, request, 'CreateVolume after concurrent calls with the same name')
+      const { volumeId } = await sendCreateRequest(
+        context,
+        request,
+        'CreateVolume after concurrent calls with the same name',
+      )
       const ids = new Set([...answers.flatMap(({ response }) => response?.volume?.volumeId ?? []), volumeId])
       if (ids.size > 1) violate(`concurrent calls with one name created ${ids.size} volumes: ${[...ids].join(', ')}`)
     },
@@ -302,7 +314,11 @@ export const createVolumeChecks: readonly Check[] = [
       const requests = Array.from({ length: CONCURRENT_VOLUMES }, () => createRequest(context))
       const volumes = await Promise.all(
         requests.map((request) =>
-          create(context, request, `one of ${CONCURRENT_VOLUMES} concurrent CreateVolume calls for different volumes`),
+          sendCreateRequest(
+            context,
+            request,
+            `one of ${CONCURRENT_VOLUMES} concurrent CreateVolume calls for different volumes`,
+          ),
         ),
       )
       const ids = new Set(volumes.map(({ volumeId }) => volumeId))

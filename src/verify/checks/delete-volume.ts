@@ -3,12 +3,12 @@ import { attempt, expectCode, expectOk } from '../calls/answers.ts'
 import { type Check, violate } from '../check.ts'
 import {
   classCapability,
-  create,
   createRequest,
   createVolume,
   deleteVolume,
   driverParameters,
   mountVolume,
+  sendCreateRequest,
   UNKNOWN_ID,
 } from './requests.ts'
 
@@ -87,7 +87,7 @@ export const deleteVolumeChecks: readonly Check[] = [
     async run(context) {
       const { csi, profile } = context
       const request = createRequest(context)
-      const { volumeId } = await create(context, request, 'CreateVolume')
+      const { volumeId } = await sendCreateRequest(context, request, 'CreateVolume')
       await deleteVolume(context, volumeId)
       const validation = { volumeId, volumeCapabilities: [classCapability(context)] }
       const answer = await attempt(csi.controller.validateVolumeCapabilities(validation))
@@ -96,7 +96,7 @@ export const deleteVolumeChecks: readonly Check[] = [
         const { entries } = expectOk(await attempt(csi.controller.listVolumes({})), 'ListVolumes')
         if (entries.some(({ volume }) => volume?.volumeId === volumeId)) violate('ListVolumes lists a deleted volume')
       }
-      await create(context, request, 'CreateVolume with the name of a deleted volume')
+      await sendCreateRequest(context, request, 'CreateVolume with the name of a deleted volume')
     },
   },
   {

@@ -74,11 +74,11 @@ export const nodeVolumeChecks: readonly Check[] = [
     },
     needs: STAGE_NEEDS,
     async run(context) {
-      const node = await prepareNodeVolume(context)
-      await stage(context, node)
-      await stage(context, node)
-      await publish(context, node)
-      await stage(context, node)
+      const nodeVolume = await prepareNodeVolume(context)
+      await stage(context, nodeVolume)
+      await stage(context, nodeVolume)
+      await publish(context, nodeVolume)
+      await stage(context, nodeVolume)
     },
   },
   {
@@ -91,12 +91,12 @@ export const nodeVolumeChecks: readonly Check[] = [
     },
     needs: STAGE_NEEDS,
     async run(context) {
-      const node = await prepareNodeVolume(context)
-      const request = stageRequest(context, node)
+      const nodeVolume = await prepareNodeVolume(context)
+      const request = stageRequest(context, nodeVolume)
       const answers = await Promise.all([1, 2, 3].map(() => attempt(context.csi.node.nodeStageVolume(request))))
       for (const answer of answers) expectCode(answer, ['OK', 'ABORTED'], 'one of 3 concurrent NodeStageVolume calls')
-      await stage(context, node)
-      await unstage(context, node)
+      await stage(context, nodeVolume)
+      await unstage(context, nodeVolume)
     },
   },
   {
@@ -127,10 +127,10 @@ export const nodeVolumeChecks: readonly Check[] = [
     },
     needs: STAGE_NEEDS,
     async run(context) {
-      const node = await prepareNodeVolume(context)
-      await stage(context, node)
-      await unstage(context, node)
-      await unstage(context, node)
+      const nodeVolume = await prepareNodeVolume(context)
+      await stage(context, nodeVolume)
+      await unstage(context, nodeVolume)
+      await unstage(context, nodeVolume)
     },
   },
   {
@@ -139,9 +139,9 @@ export const nodeVolumeChecks: readonly Check[] = [
     rule: { section: 'Error Scheme; NodePublishVolume', level: 'must', text: MISSING_FIELD },
     needs: NEEDS,
     async run(context) {
-      const node = await prepareNodeVolume(context)
-      await stage(context, node)
-      const request = nodePublishRequest(context, node)
+      const nodeVolume = await prepareNodeVolume(context)
+      await stage(context, nodeVolume)
+      const request = nodePublishRequest(context, nodeVolume)
       const incompleteRequests = {
         volume_id: { ...request, volumeId: '' },
         target_path: { ...request, targetPath: '' },
@@ -186,9 +186,9 @@ export const nodeVolumeChecks: readonly Check[] = [
     },
     needs: STAGE_NEEDS,
     async run(context) {
-      const node = await prepareNodeVolume(context)
-      await stage(context, node)
-      const request = { ...nodePublishRequest(context, node), stagingTargetPath: '' }
+      const nodeVolume = await prepareNodeVolume(context)
+      await stage(context, nodeVolume)
+      const request = { ...nodePublishRequest(context, nodeVolume), stagingTargetPath: '' }
       const answer = await attempt(context.csi.node.nodePublishVolume(request))
       // A missing field is also an invalid request.
       expectCode(answer, ['FAILED_PRECONDITION', 'INVALID_ARGUMENT'], 'NodePublishVolume without staging_target_path')
@@ -204,10 +204,10 @@ export const nodeVolumeChecks: readonly Check[] = [
     },
     needs: NEEDS,
     async run(context) {
-      const node = await mountVolume(context)
-      await publish(context, node)
-      await unpublish(context, node)
-      if (await exists(node.targetPath))
+      const nodeVolume = await mountVolume(context)
+      await publish(context, nodeVolume)
+      await unpublish(context, nodeVolume)
+      if (await exists(nodeVolume.targetPath))
         violate('after two NodePublishVolume calls and one NodeUnpublishVolume, the target still exists')
     },
   },
@@ -221,10 +221,12 @@ export const nodeVolumeChecks: readonly Check[] = [
     },
     needs: NEEDS,
     async run(context) {
-      const node = await mountVolume(context)
-      if (!(await exists(node.targetPath))) violate(`${node.targetPath} does not exist after NodePublishVolume`)
-      await unpublish(context, node)
-      if (await exists(node.targetPath)) violate(`${node.targetPath} still exists after NodeUnpublishVolume`)
+      const nodeVolume = await mountVolume(context)
+      if (!(await exists(nodeVolume.targetPath)))
+        violate(`${nodeVolume.targetPath} does not exist after NodePublishVolume`)
+      await unpublish(context, nodeVolume)
+      if (await exists(nodeVolume.targetPath))
+        violate(`${nodeVolume.targetPath} still exists after NodeUnpublishVolume`)
     },
   },
   {
@@ -237,8 +239,8 @@ export const nodeVolumeChecks: readonly Check[] = [
     },
     needs: NEEDS,
     async run(context) {
-      const node = await mountVolume(context)
-      const request = { ...nodePublishRequest(context, node), readonly: true }
+      const nodeVolume = await mountVolume(context)
+      const request = { ...nodePublishRequest(context, nodeVolume), readonly: true }
       const answer = await attempt(context.csi.node.nodePublishVolume(request))
       expectCode(
         answer,
@@ -258,9 +260,9 @@ export const nodeVolumeChecks: readonly Check[] = [
     needs: { ...NEEDS, node: ['SINGLE_NODE_MULTI_WRITER'] },
     async run(context) {
       const volumeCapabilities = [classCapability(context, Mode.SINGLE_NODE_SINGLE_WRITER)]
-      const node = await mountVolume(context, { volumeCapabilities })
+      const nodeVolume = await mountVolume(context, { volumeCapabilities })
       const targetPath = join(await context.makeDirectory(), 'mount')
-      const request = { ...nodePublishRequest(context, node), targetPath }
+      const request = { ...nodePublishRequest(context, nodeVolume), targetPath }
       const answer = await attempt(context.csi.node.nodePublishVolume(request))
       expectCode(
         answer,
@@ -279,14 +281,14 @@ export const nodeVolumeChecks: readonly Check[] = [
     },
     needs: NEEDS,
     async run(context) {
-      const node = await prepareNodeVolume(context)
-      await stage(context, node)
-      const request = nodePublishRequest(context, node)
+      const nodeVolume = await prepareNodeVolume(context)
+      await stage(context, nodeVolume)
+      const request = nodePublishRequest(context, nodeVolume)
       const answers = await Promise.all([1, 2, 3].map(() => attempt(context.csi.node.nodePublishVolume(request))))
       for (const answer of answers) expectCode(answer, ['OK', 'ABORTED'], 'one of 3 concurrent NodePublishVolume calls')
-      await publish(context, node)
-      await unmountVolume(context, node)
-      if (await exists(node.targetPath)) violate('the target still exists after NodeUnpublishVolume')
+      await publish(context, nodeVolume)
+      await unmountVolume(context, nodeVolume)
+      if (await exists(nodeVolume.targetPath)) violate('the target still exists after NodeUnpublishVolume')
     },
   },
   {
@@ -317,9 +319,9 @@ export const nodeVolumeChecks: readonly Check[] = [
     },
     needs: NEEDS,
     async run(context) {
-      const node = await mountVolume(context)
-      await unpublish(context, node)
-      await unpublish(context, node)
+      const nodeVolume = await mountVolume(context)
+      await unpublish(context, nodeVolume)
+      await unpublish(context, nodeVolume)
     },
   },
   {

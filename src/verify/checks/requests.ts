@@ -65,11 +65,15 @@ function nodeRequirement({
 
 /** Creates a volume. Throws Violation if the call fails. */
 export async function createVolume(context: CheckContext, changes: CreateRequest = {}): Promise<Volume> {
-  return create(context, createRequest(context, changes), 'CreateVolume with a valid request')
+  return sendCreateRequest(context, createRequest(context, changes), 'CreateVolume with a valid request')
 }
 
 /** Sends the request. Throws Violation if no volume with an id is returned. */
-export async function create({ csi }: CheckContext, request: CreateRequest, situation: string): Promise<Volume> {
+export async function sendCreateRequest(
+  { csi }: CheckContext,
+  request: CreateRequest,
+  situation: string,
+): Promise<Volume> {
   const { volume } = expectOk(await attempt(csi.controller.createVolume(request)), situation)
   if (!volume?.volumeId) violate(`${situation}: the response has no volume_id`)
   return volume
@@ -130,28 +134,28 @@ export async function prepareNodeVolume(context: CheckContext, changes: CreateRe
   return { volume, capability, publishContext, stagingPath, targetPath }
 }
 
-export const stageRequest = ({ settings }: CheckContext, node: NodeVolume) => ({
-  volumeId: node.volume.volumeId,
-  stagingTargetPath: node.stagingPath,
-  volumeCapability: node.capability,
-  publishContext: node.publishContext,
-  volumeContext: node.volume.volumeContext,
+export const stageRequest = ({ settings }: CheckContext, nodeVolume: NodeVolume) => ({
+  volumeId: nodeVolume.volume.volumeId,
+  stagingTargetPath: nodeVolume.stagingPath,
+  volumeCapability: nodeVolume.capability,
+  publishContext: nodeVolume.publishContext,
+  volumeContext: nodeVolume.volume.volumeContext,
   secrets: { ...settings.secrets.NodeStageVolumeSecret },
 })
 
-export const nodePublishRequest = ({ settings }: CheckContext, node: NodeVolume) => ({
-  volumeId: node.volume.volumeId,
-  stagingTargetPath: node.stagingPath,
-  targetPath: node.targetPath,
-  volumeCapability: node.capability,
-  publishContext: node.publishContext,
-  volumeContext: node.volume.volumeContext,
+export const nodePublishRequest = ({ settings }: CheckContext, nodeVolume: NodeVolume) => ({
+  volumeId: nodeVolume.volume.volumeId,
+  stagingTargetPath: nodeVolume.stagingPath,
+  targetPath: nodeVolume.targetPath,
+  volumeCapability: nodeVolume.capability,
+  publishContext: nodeVolume.publishContext,
+  volumeContext: nodeVolume.volume.volumeContext,
   secrets: { ...settings.secrets.NodePublishVolumeSecret },
 })
 
-export async function stage(context: CheckContext, node: NodeVolume): Promise<void> {
-  if (node.stagingPath === '') return
-  expectOk(await attempt(context.csi.node.nodeStageVolume(stageRequest(context, node))), 'NodeStageVolume')
+export async function stage(context: CheckContext, nodeVolume: NodeVolume): Promise<void> {
+  if (nodeVolume.stagingPath === '') return
+  expectOk(await attempt(context.csi.node.nodeStageVolume(stageRequest(context, nodeVolume))), 'NodeStageVolume')
 }
 
 export async function unstage({ csi }: CheckContext, { volume, stagingPath }: NodeVolume): Promise<void> {
@@ -160,8 +164,11 @@ export async function unstage({ csi }: CheckContext, { volume, stagingPath }: No
   expectOk(await attempt(csi.node.nodeUnstageVolume(request)), 'NodeUnstageVolume')
 }
 
-export async function publish(context: CheckContext, node: NodeVolume): Promise<void> {
-  expectOk(await attempt(context.csi.node.nodePublishVolume(nodePublishRequest(context, node))), 'NodePublishVolume')
+export async function publish(context: CheckContext, nodeVolume: NodeVolume): Promise<void> {
+  expectOk(
+    await attempt(context.csi.node.nodePublishVolume(nodePublishRequest(context, nodeVolume))),
+    'NodePublishVolume',
+  )
 }
 
 export async function unpublish({ csi }: CheckContext, { volume, targetPath }: NodeVolume): Promise<void> {
@@ -171,15 +178,15 @@ export async function unpublish({ csi }: CheckContext, { volume, targetPath }: N
 
 /** Creates, attaches, stages and publishes a volume. */
 export async function mountVolume(context: CheckContext, changes: CreateRequest = {}): Promise<NodeVolume> {
-  const node = await prepareNodeVolume(context, changes)
-  await stage(context, node)
-  await publish(context, node)
-  return node
+  const nodeVolume = await prepareNodeVolume(context, changes)
+  await stage(context, nodeVolume)
+  await publish(context, nodeVolume)
+  return nodeVolume
 }
 
 /** Unpublishes, unstages and detaches the volume, but does not delete it. */
-export async function unmountVolume(context: CheckContext, node: NodeVolume): Promise<void> {
-  await unpublish(context, node)
-  await unstage(context, node)
-  await detach(context, node.volume.volumeId)
+export async function unmountVolume(context: CheckContext, nodeVolume: NodeVolume): Promise<void> {
+  await unpublish(context, nodeVolume)
+  await unstage(context, nodeVolume)
+  await detach(context, nodeVolume.volume.volumeId)
 }
