@@ -42,14 +42,17 @@ export function addManageCommands(node: Command, deps: ProgramDeps): void {
   add(
     'drain',
     'move the pods and attached volumes of a node to other nodes',
-    'Cordons the node, evicts its pods, and waits until they have left and their volumes are detached. Pods that would be lost or could ' +
-      'not run elsewhere stay and are listed, unless a flag accepts it. The same command continues after an interruption.',
+    'Cordons the node, evicts its pods, and waits until they have left and their volumes are detached. Pods that would be lost, would ' +
+      'lose data or could not run elsewhere stay and are listed, unless a flag allows their eviction. The same command continues after an interruption.',
     '  stowage node drain node-1 --dry-run\n  stowage node drain node-1 --timeout 20m\n  stowage node drain node-1 --evict-local --force\n',
   )
     .argument(...NODE)
     .option('--dry-run', 'show which pods would move, which would stay and what would be lost')
     .option('--force', 'also evict pods that no controller creates again')
-    .option('--evict-local', 'also evict pods whose volumes exist on this node only; they wait until it is back')
+    .option(
+      '--evict-local',
+      'also evict pods whose volumes exist on this node only; new pods wait until the node is back',
+    )
     .option('--delete-emptydir-data', 'also evict pods with emptyDir volumes, whose data is lost')
     .option('--grace-period <seconds>', 'time that pods have to stop (default: that of each pod)')
     .option('--timeout <duration>', 'how long to wait for pods and volumes', '10m')

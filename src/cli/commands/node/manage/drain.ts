@@ -19,6 +19,7 @@ export interface DrainDeps {
 }
 
 export interface DrainResult {
+  /** Whether all pods have left except those of DaemonSets and static pods, and their volumes are detached. */
   readonly isDrained: boolean
   /** Pods that have left the node. */
   readonly movedPods: readonly string[]
@@ -61,7 +62,7 @@ export async function drainNode(
     const attachedVolumes = await readAttachedVolumes(client, plan.node, keptVolumes)
     if (leaving.size === 0 && attachedVolumes.length === 0)
       return {
-        isDrained: plan.pods.every(({ action }) => action !== 'keep'),
+        isDrained: plan.pods.every(({ flag }) => flag === undefined),
         movedPods,
         waitingPods: [],
         attachedVolumes,

@@ -27,7 +27,7 @@ export interface ForgetDeps {
 }
 
 export interface ForgetResult {
-  /** Whether all objects of the node are deleted. */
+  /** Whether all objects of the node are deleted, including the volumes that no other node can reach. */
   readonly isComplete: boolean
   /** Attachments whose driver has not confirmed the detach in time. The node is kept until they are deleted. */
   readonly remainingAttachments: readonly string[]

@@ -214,6 +214,16 @@ describe('stowage node drain', () => {
     expect((await run('drain', 'a', '--timeout', '0s')).code).toBe(0)
   })
 
+  it('PLUS-11 reports a node on which only the pod of a DaemonSet stays as drained', async () => {
+    await createPod('daemon')
+    await patch(`${PODS}/daemon`, { metadata: { ownerReferences: [{ ...OWNER, kind: 'DaemonSet' }] } })
+    const { code, out } = await run('drain', 'a', '-o', 'json')
+    expect([code, JSON.parse(out)]).toMatchObject([0, { isDrained: true, movedPods: [], waitingPods: [] }])
+    await createPod('bare', { isOwned: false })
+    const incompleteRun = await run('drain', 'a', '-o', 'json')
+    expect([incompleteRun.code, JSON.parse(incompleteRun.out)]).toMatchObject([1, { isDrained: false }])
+  })
+
   it('PLUS-11 drains a node with many attached volumes, and continues after an interruption', async () => {
     const names = Array.from({ length: DRAINED_VOLUMES }, (_, i) => `disk-${String(i).padStart(3, '0')}`)
     for (const name of names) {
@@ -247,7 +257,7 @@ describe('stowage node drain', () => {
   it.each([
     [['--grace-period', 'x'], '--grace-period "x": expected a whole number of seconds'],
     [['--timeout', 'soon'], '--timeout "soon": expected a duration'],
-  ])('PLUS-11 rejects %j', async (flags, message) => {
+  ])('PLUS-11 rejects the flag %j and names the expected value', async (flags, message) => {
     expect(await run('drain', 'a', ...flags)).toMatchObject({ code: 2, err: expect.stringContaining(message) })
   })
 })

@@ -43,8 +43,8 @@ async function withCluster<T>(
   const client = httpClient({ connection, clock, userAgent: 'stowage-node' })
   try {
     const snapshot = await readSnapshot({ client, lists: LISTS, allNamespaces: true, nowMs: clock.nowMs(), signal })
-    const [missingRight] = snapshot.missingRights
-    if (missingRight) throw new Error(`The node cannot be examined: you need permission to ${missingRight.rule}.`)
+    const [missingRule] = snapshot.missingRules
+    if (missingRule) throw new Error(`Nodes cannot be examined: you need permission to ${missingRule.rule}.`)
     return await run({ client, snapshot })
   } finally {
     client.close()
@@ -187,5 +187,5 @@ function describeForget(name: string, { isComplete, remainingAttachments }: Forg
     return `Node ${name} is kept until its drivers have detached ${listNames(remainingAttachments)}. Run the command again.\n`
   return isComplete
     ? `Node ${name} is forgotten.\n`
-    : `Node ${name} is forgotten. Its volumes are kept; their data was on this node only. To remove them: --delete-volumes\n`
+    : `Node ${name} is forgotten. Its volumes are kept, although no node can reach them. To remove them, delete their claims, the PersistentVolumes and their finalizers.\n`
 }
