@@ -41,7 +41,7 @@ function generateSnapshot(): Snapshot {
   const classNames = Array.from({ length: CLASSES }, (_, nth) => className(nth))
   return {
     nowMs: 0,
-    missingRights: [],
+    missingRules: [],
     notServed: new Set(),
     pods: [],
     nodes: nodeNames.map((name) => ({

@@ -52,7 +52,7 @@ function diagnoseOtherNode(subject: Subject, claimKey: string, from: string, to:
     reason: 'AttachedToOtherNode',
     message: `the volume is still attached to ${from}${names.length > 0 ? `, where it is used by ${names.join(', ')}` : ''}, and can be attached to ${to} only after it is detached`,
     fixes: users.map(({ metadata }) =>
-      fix('end the pod that uses it', `kubectl -n ${metadata.namespace} delete pod ${metadata.name}`),
+      fix('delete the pod that uses the volume', `kubectl -n ${metadata.namespace} delete pod ${metadata.name}`),
     ),
     ...(node.state === 'ready' ? {} : { children: [node] }),
   }

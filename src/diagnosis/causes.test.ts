@@ -15,7 +15,7 @@ const claim: Target = { kind: 'pvc', namespace: 'shop', name: 'data' }
 
 function snapshotOf(lists: Partial<Record<SnapshotList, readonly object[]>>): Snapshot {
   const empty = Object.fromEntries(Object.keys(SNAPSHOT_KINDS).map((list) => [list, []]))
-  const facts = { nowMs: NOW_MS, missingRights: [], notServed: new Set() }
+  const facts = { nowMs: NOW_MS, missingRules: [], notServed: new Set() }
   return { ...empty, ...lists, ...facts } as unknown as Snapshot
 }
 
@@ -333,7 +333,7 @@ describe('the diagnosis of a pending claim on a stock cluster', () => {
   })
 })
 
-describe('diagnose, for a claim whose volume existed on a lost node only', () => {
+describe('the diagnosis of a claim whose volume existed on a lost node only', () => {
   const lostNode = {
     metadata: { name: 'a', labels: { 'topology.example/node': 'a' } },
     spec: { taints: [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }] },
@@ -379,7 +379,7 @@ describe('diagnose, for a claim whose volume existed on a lost node only', () =>
   })
 })
 
-describe('diagnose, for a volume that is being deleted', () => {
+describe('the diagnosis of a volume that is being deleted', () => {
   it.each(['external-provisioner.volume.kubernetes.io/finalizer', 'kubernetes.io/pv-controller'])(
     'PLUS-1 names the finalizer %s that the provisioner removes',
     (finalizer) => {
@@ -395,7 +395,7 @@ describe('diagnose, for a volume that is being deleted', () => {
   )
 })
 
-describe('diagnose, for a node whose labels do not match its drivers', () => {
+describe('the diagnosis of a node whose labels do not match its drivers', () => {
   const target: Target = { kind: 'node', name: 'a' } as Target
   const aDriver = (...topologyKeys: string[]) => ({ name: DRIVER, nodeID: 'a', topologyKeys })
   const withCondition = (type: string, reason: string, message: string) => {

@@ -60,7 +60,7 @@ export function createCluster(snapshot: Snapshot, options: ClusterOptions = {}):
       return evaluate(pod)
     },
     missingRules: (...lists) =>
-      snapshot.missingRights.filter(({ list }) => lists.includes(list)).map(({ rule }) => rule),
+      snapshot.missingRules.filter(({ list }) => lists.includes(list)).map(({ rule }) => rule),
   }
 }
 

@@ -71,7 +71,7 @@ function diagnoseProtection(claim: Claim, cluster: Cluster): Diagnosis {
       state: 'failed',
       reason: 'UsesClaim',
       message: `the pod on node ${pod.spec?.nodeName} uses the claim`,
-      fixes: [fix('end the pod', `kubectl -n ${namespace} delete pod ${name}`)],
+      fixes: [fix('delete the pod', `kubectl -n ${namespace} delete pod ${name}`)],
     }
   })
   const message = `the claim protection controller removes the finalizer when no pod uses the claim`

@@ -38,16 +38,16 @@ export function diagnose(snapshot: Snapshot, { kind, namespace, name }: Target):
   const { list } = TARGET_KINDS[kind]
   const ref = { ...(namespace === undefined ? {} : { namespace }), name }
   const found = diagnoseExisting()
-  if (found) return { is: 'diagnosed', diagnosis: addMissingRights(found, snapshot) }
+  if (found) return { is: 'diagnosed', diagnosis: addMissingRules(found, snapshot) }
   if (kind === 'pvc') {
     const pods = cluster.podsUsing(`${namespace}/${name}`)
     if (pods.length > 0) {
       const subject = { kind: 'PersistentVolumeClaim', namespace: namespace ?? '', name }
-      return { is: 'diagnosed', diagnosis: addMissingRights(diagnoseMissingClaim(subject, pods, cluster), snapshot) }
+      return { is: 'diagnosed', diagnosis: addMissingRules(diagnoseMissingClaim(subject, pods, cluster), snapshot) }
     }
   }
   const candidates = cluster.caches[list].list(namespace)
-  const rules = snapshot.missingRights.filter((right) => right.list === list && !right.isPartial)
+  const rules = snapshot.missingRules.filter((missing) => missing.list === list && !missing.isPartial)
   if (rules.length > 0 && candidates.length === 0) return { is: 'forbidden', rules: rules.map(({ rule }) => rule) }
   const names = candidates.map(({ metadata }) => metadata.name)
   return { is: 'not found', similarNames: findSimilarNames(name, names) }
@@ -76,8 +76,8 @@ export function diagnose(snapshot: Snapshot, { kind, namespace, name }: Target):
 }
 
 /** Unless the object is ready, adds the missing permissions that no cause names: the unread lists may contain other causes. */
-function addMissingRights(diagnosis: Diagnosis, { missingRights }: Snapshot): Diagnosis {
-  const rules = missingRights.map(({ rule }) => rule).filter((rule) => !namesRule(diagnosis, rule))
+function addMissingRules(diagnosis: Diagnosis, { missingRules }: Snapshot): Diagnosis {
+  const rules = missingRules.map(({ rule }) => rule).filter((rule) => !namesRule(diagnosis, rule))
   if (diagnosis.state === 'ready' || rules.length === 0) return diagnosis
   const message = `there may be other causes; finding them requires permission to ${rules.join(', ')}`
   const { subject, children = [] } = diagnosis

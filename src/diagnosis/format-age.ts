@@ -1,4 +1,4 @@
-// Formats the age of a report or an attempt: in seconds up to two minutes, then in minutes, hours or days.
+// Formats an age in one unit: in seconds below two minutes, then in minutes, hours or days.
 
 const UNITS = [
   { seconds: 86_400, name: 'd' },

@@ -173,7 +173,7 @@ export function generateCluster(random: Random): Snapshot {
   }))
   return {
     nowMs: NOW_MS,
-    missingRights: [],
+    missingRules: [],
     notServed: new Set(),
     pods: [...runningPods, ...nominatedPods, newPod],
     nodes,

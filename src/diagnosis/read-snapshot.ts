@@ -3,13 +3,7 @@
 import type { Kind, Stored } from '../api/kind.ts'
 import { isForbidden, isNotServed } from '../api/status-error.ts'
 import type { Client } from '../client/index.ts'
-import {
-  type MissingRight,
-  SNAPSHOT_KINDS,
-  type Snapshot,
-  type SnapshotList,
-  type SnapshotObjects,
-} from './snapshot.ts'
+import { type MissingRule, SNAPSHOT_KINDS, type Snapshot, type SnapshotList, type SnapshotObjects } from './snapshot.ts'
 
 const LIST_PAGE_SIZE = 500
 /** Events of cluster-scoped objects are in this namespace. */
@@ -35,7 +29,7 @@ export interface ReadOptions {
 
 export async function readSnapshot(options: ReadOptions): Promise<Snapshot> {
   const { client, namespace, lists = DIAGNOSIS_LISTS, allNamespaces = false, nowMs, signal } = options
-  const missingRights: MissingRight[] = []
+  const missingRules: MissingRule[] = []
   const notServed = new Set<SnapshotList>()
   const listAll = async (kind: Kind, inNamespace?: string): Promise<readonly Readonly<Stored>[]> => {
     const objects: Readonly<Stored>[] = []
@@ -51,8 +45,8 @@ export async function readSnapshot(options: ReadOptions): Promise<Snapshot> {
     const kind = SNAPSHOT_KINDS[list] as unknown as Kind
     const isInNamespace = NAMESPACE_LISTS.has(list) && !allNamespaces
     const onlyNamespace = isInNamespace ? (namespace ?? CLUSTER_EVENTS_NAMESPACE) : undefined
-    const addMissingRight = (inNamespace: string | undefined, fields: { readonly isPartial?: true } = {}) =>
-      missingRights.push({ list, rule: formatRule(kind, inNamespace), ...fields })
+    const addMissingRule = (inNamespace: string | undefined, fields: { readonly isPartial?: true } = {}) =>
+      missingRules.push({ list, rule: formatRule(kind, inNamespace), ...fields })
     try {
       return await listAll(kind, onlyNamespace)
     } catch (error) {
@@ -64,23 +58,23 @@ export async function readSnapshot(options: ReadOptions): Promise<Snapshot> {
       }
     }
     if (!kind.namespaced || onlyNamespace || !namespace) {
-      addMissingRight(onlyNamespace)
+      addMissingRule(onlyNamespace)
       return []
     }
     try {
       const objects = await listAll(kind, namespace)
-      addMissingRight(undefined, { isPartial: true })
+      addMissingRule(undefined, { isPartial: true })
       return objects
     } catch (error) {
       if (!isForbidden(error)) throw error
-      addMissingRight(namespace) // the smallest permission that suffices to read the object
+      addMissingRule(namespace) // the smallest permission that suffices to read the object
       return []
     }
   }
   const read = async (list: SnapshotList) => [list, lists.includes(list) ? await readList(list) : []] as const
   const entries = await Promise.all(ALL_LISTS.map(read))
-  missingRights.sort((a, b) => ALL_LISTS.indexOf(a.list) - ALL_LISTS.indexOf(b.list))
-  return { ...(Object.fromEntries(entries) as unknown as SnapshotObjects), nowMs, missingRights, notServed }
+  missingRules.sort((a, b) => ALL_LISTS.indexOf(a.list) - ALL_LISTS.indexOf(b.list))
+  return { ...(Object.fromEntries(entries) as unknown as SnapshotObjects), nowMs, missingRules, notServed }
 }
 
 const formatRule = ({ group, plural, namespaced }: Kind, namespace: string | undefined): string => {

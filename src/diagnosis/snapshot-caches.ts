@@ -6,7 +6,7 @@ import { createSnapshotCache } from './snapshot-cache.ts'
 export type SnapshotCaches = ReturnType<typeof createSnapshotCaches>
 
 export function createSnapshotCaches(snapshot: Snapshot) {
-  const isReadable = (list: SnapshotList) => !snapshot.missingRights.some((right) => right.list === list)
+  const isReadable = (list: SnapshotList) => !snapshot.missingRules.some((missing) => missing.list === list)
   return {
     pods: createSnapshotCache(SNAPSHOT_KINDS.pods, snapshot.pods),
     nodes: createSnapshotCache(SNAPSHOT_KINDS.nodes, snapshot.nodes),

@@ -43,7 +43,7 @@ export type SnapshotObjects = {
 }
 
 /** A list that the user may not read, or may read only in the namespace of the diagnosed object. */
-export interface MissingRight {
+export interface MissingRule {
   readonly list: SnapshotList
   /** The missing permission, such as `list pods in all namespaces`. */
   readonly rule: string
@@ -53,7 +53,7 @@ export interface MissingRight {
 
 export interface Snapshot extends SnapshotObjects {
   readonly nowMs: number
-  readonly missingRights: readonly MissingRight[]
+  readonly missingRules: readonly MissingRule[]
   /** The lists that the server does not serve. */
   readonly notServed: ReadonlySet<SnapshotList>
 }

@@ -13,5 +13,5 @@ export async function readWhyLines(
 ): Promise<WhyLines> {
   const snapshot = await readSnapshot({ client, allNamespaces: true, nowMs: clock.nowMs(), signal })
   const { lines, omitted } = await explainClaims(snapshot, { linesMax: LINES_MAX, pause: () => clock.nextTurn() })
-  return { lines, omitted, missingRules: snapshot.missingRights.map(({ rule }) => rule) }
+  return { lines, omitted, missingRules: snapshot.missingRules.map(({ rule }) => rule) }
 }

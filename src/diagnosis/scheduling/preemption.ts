@@ -40,7 +40,9 @@ function diagnoseVictims(pod: StoredPod, { snapshot }: Cluster): Diagnosis[] {
     state: 'waiting',
     reason: 'Terminating',
     message: `it was preempted, and has yet to leave ${nominatedNodeName}`,
-    fixes: [fix('see what delays its end', `stowage why pod/${victim.metadata.name} -n ${victim.metadata.namespace}`)],
+    fixes: [
+      fix('see what delays its termination', `stowage why pod/${victim.metadata.name} -n ${victim.metadata.namespace}`),
+    ],
   }))
 }
 

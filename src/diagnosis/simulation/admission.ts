@@ -82,9 +82,9 @@ export function createAdmission(snapshot: Snapshot): Admission {
 
   /** Sets the priority of the pod from its class. Returns the cause if the class does not exist. */
   function resolvePriority({ spec }: Stored<Pod>): Diagnosis | undefined {
-    const { priorityClasses, missingRights, notServed } = snapshot
+    const { priorityClasses, missingRules, notServed } = snapshot
     const arePriorityClassesUnknown =
-      notServed.has('priorityClasses') || missingRights.some(({ list }) => list === 'priorityClasses')
+      notServed.has('priorityClasses') || missingRules.some(({ list }) => list === 'priorityClasses')
     if (!spec || spec.priority !== undefined || arePriorityClassesUnknown) return undefined
     const { priorityClassName: name } = spec
     const priorityClass = name

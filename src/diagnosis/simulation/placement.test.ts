@@ -30,14 +30,17 @@ async function countVolumes(placement: string | undefined): Promise<Record<numbe
 }
 
 it.each([
-  [undefined, { 3: 100 }],
-  ['spread', { 3: 100 }],
-  ['pack', { 10: 30, 0: 70 }],
-  ['headroom', { 8: 37, 4: 1, 0: 62 }],
-  ['headroom=50%', { 5: 60, 0: 40 }],
-])('PLUS-18 a simulation distributes 300 volumes over 100 equal nodes by the policy %s', async (placement, counts) => {
-  expect(await countVolumes(placement)).toEqual(counts)
-})
+  ['no policy', { 3: 100 }, undefined],
+  ['the policy spread', { 3: 100 }, 'spread'],
+  ['the policy pack', { 10: 30, 0: 70 }, 'pack'],
+  ['the policy headroom', { 8: 37, 4: 1, 0: 62 }, 'headroom'],
+  ['the policy headroom=50%', { 5: 60, 0: 40 }, 'headroom=50%'],
+])(
+  'PLUS-18 a simulation with %s places 300 volumes so that %j are the nodes by number of volumes',
+  async (_, counts, placement) => {
+    expect(await countVolumes(placement)).toEqual(counts)
+  },
+)
 
 it('PLUS-18 a simulation uses the headroom when no node has space outside it', async () => {
   const snapshot = aSnapshot(NODES.slice(0, 2), {

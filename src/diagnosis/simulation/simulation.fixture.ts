@@ -20,7 +20,7 @@ interface TestNode {
 export function aSnapshot(nodes: readonly TestNode[], objects: Partial<Record<keyof SnapshotObjects, object[]>> = {}) {
   return {
     nowMs: Date.UTC(2026, 0, 1),
-    missingRights: [],
+    missingRules: [],
     notServed: new Set(),
     pods: [],
     nodes: nodes.map(({ name, cpu = '4' }) => ({

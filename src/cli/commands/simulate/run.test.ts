@@ -138,8 +138,8 @@ describe('a simulation through a client', () => {
   it('PLUS-2 notes the limits that it could not check without permission', async () => {
     const { notes } = await simulateFile(readOnlyClient(['capacities', 'quotas']))
     expect(notes.slice(0, 2)).toEqual([
-      'What capacity reports limit is not checked without permission to list csistoragecapacities.storage.k8s.io in all namespaces.',
-      'What quotas limit is not checked without permission to list resourcequotas in all namespaces.',
+      'Without permission to list csistoragecapacities.storage.k8s.io in all namespaces, the limits of capacity reports are not checked.',
+      'Without permission to list resourcequotas in all namespaces, the limits of quotas are not checked.',
     ])
   })
 })

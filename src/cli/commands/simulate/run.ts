@@ -93,7 +93,7 @@ export async function simulateWith(
   const input = await readInput(flags, context)
   const lists = [...REQUIRED_LISTS, ...OPTIONAL_LISTS]
   const snapshot = await readSnapshot({ client, lists, allNamespaces: true, nowMs: context.nowMs, signal })
-  requireRights(snapshot)
+  requirePermissions(snapshot)
   const { scenario, notes } = await buildScenario(snapshot, input, flags, context)
   const display = createProgress(deps)
   const pause = async () => {
@@ -101,18 +101,18 @@ export async function simulateWith(
     await clock.nextTurn()
   }
   try {
-    const result = await simulate(scenario, { random: withoutChance, pause, onProgress: display.show })
-    return { ...result, notes: [...missingRightNotes(snapshot), ...notes, ...result.notes] }
+    const result = await simulate(scenario, { random: alwaysZero, pause, onProgress: display.show })
+    return { ...result, notes: [...missingRuleNotes(snapshot), ...notes, ...result.notes] }
   } finally {
     display.finish()
   }
 }
 
 /** Selects the last of several equal nodes, so that the same cluster and files give the same result. */
-const withoutChance = (): number => 0
+const alwaysZero = (): number => 0
 
-function requireRights({ missingRights }: Snapshot): void {
-  const rules = missingRights
+function requirePermissions({ missingRules }: Snapshot): void {
+  const rules = missingRules
     .filter(({ list }) => (REQUIRED_LISTS as readonly SnapshotList[]).includes(list))
     .map(({ rule }) => rule)
   if (rules.length > 0)
@@ -121,11 +121,11 @@ function requireRights({ missingRights }: Snapshot): void {
     )
 }
 
-const missingRightNotes = ({ missingRights }: Snapshot): string[] =>
-  missingRights.map(({ list, rule }) =>
+const missingRuleNotes = ({ missingRules }: Snapshot): string[] =>
+  missingRules.map(({ list, rule }) =>
     list === 'priorityClasses'
-      ? `The priority of new pods is 0 without permission to ${rule}.`
-      : `What ${UNCHECKED[list] ?? list} limit is not checked without permission to ${rule}.`,
+      ? `Without permission to ${rule}, the priority of new pods is 0.`
+      : `Without permission to ${rule}, the limits of ${UNCHECKED[list] ?? list} are not checked.`,
   )
 
 const UNCHECKED: Partial<Record<SnapshotList, string>> = {

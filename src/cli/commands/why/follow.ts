@@ -17,7 +17,7 @@ export interface FollowOptions {
 
 const INTERVAL_MS_MIN = 2_000
 /** The pause is this many times as long as the read, which bounds the load on the server of a large cluster. */
-const PAUSES_PER_READ = 5
+const PAUSE_FACTOR = 5
 
 /**
  * Returns the last result: ready, not found or forbidden. Rejects with the error of the first read, and later with errors
@@ -43,7 +43,7 @@ export async function followObject(options: FollowOptions): Promise<DiagnoseResu
       if (isReachable) note(`the server does not respond; retrying: ${error.message}`)
       isReachable = false
     }
-    await clock.sleep(Math.max(INTERVAL_MS_MIN, PAUSES_PER_READ * (clock.monotonicMs() - startedMs)), signal)
+    await clock.sleep(Math.max(INTERVAL_MS_MIN, PAUSE_FACTOR * (clock.monotonicMs() - startedMs)), signal)
   }
 }
 

@@ -49,9 +49,9 @@ it('PLUS-1 the diagnosis reports a missing object and not a missing permission i
 })
 
 it('PLUS-1 readSnapshot reports no missing permission for a list that a stock API server denies because it does not serve the kind', async () => {
-  const { notServed, missingRights } = await readWithout('operations', 'events')
+  const { notServed, missingRules } = await readWithout('operations', 'events')
   expect([...notServed]).toEqual(['operations'])
-  expect(missingRights).toEqual([{ list: 'events', rule: 'list events in the namespace shop' }])
+  expect(missingRules).toEqual([{ list: 'events', rule: 'list events in the namespace shop' }])
 })
 
 it('PLUS-1 the diagnosis names the lists that may contain other causes of a pod', async () => {
