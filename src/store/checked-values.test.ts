@@ -3,7 +3,7 @@ import { manualClock } from '../base/manual-clock.ts'
 import type { Medium } from './medium.ts'
 import { memoryMedium, openMemoryStore } from './memory.ts'
 import { DamagedRecordError, type Revision, type Store } from './store.ts'
-import { collectEvents, put, remove, text, waitUntil } from './testing/helpers.ts'
+import { collectEvents, put, remove, text, waitUntil } from './testing/store.fixture.ts'
 
 /** Opens a store on a medium that returns a flipped bit or no bytes for some revisions. */
 async function openDamagedStore(): Promise<{

@@ -9,8 +9,8 @@ import { systemClock } from '../base/clock.ts'
 import { manualClock } from '../base/manual-clock.ts'
 import { openLmdbStore } from './lmdb.ts'
 import { StoreClosedError } from './store.ts'
-import { collectEvents, put, waitUntil } from './testing/helpers.ts'
 import { bundleChild, runChild } from './testing/run-child.ts'
+import { collectEvents, put, waitUntil } from './testing/store.fixture.ts'
 
 const ROUNDS = 100
 const WRITERS = 8

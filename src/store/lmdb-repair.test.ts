@@ -10,7 +10,7 @@ import { inspectStore, isDamaged, readRecords } from './records/inspect-store.ts
 import type { RevisionRange } from './records/record-codec.ts'
 import { planRepair, type RepairPlan } from './records/repair-store.ts'
 import { CompactedError, type Store } from './store.ts'
-import { put, remove, text } from './testing/helpers.ts'
+import { put, remove, text } from './testing/store.fixture.ts'
 
 const clock = manualClock()
 let dir: string

@@ -9,8 +9,8 @@ import { manualClock } from '../base/manual-clock.ts'
 import { openLmdbStore } from './lmdb.ts'
 import { inspectStore } from './records/inspect-store.ts'
 import { storeContract } from './store.contract.ts'
-import { advanceUntil, put, text } from './testing/helpers.ts'
 import { bundleChild, type Child, type ChildProgram, runChild } from './testing/run-child.ts'
+import { advanceUntil, put, text } from './testing/store.fixture.ts'
 
 const KILLS = Number(process.env.CRASH_KILLS ?? 10)
 const mountSkipMessage = skipReason(await probeThisMachine(), ['mount'])

@@ -5,7 +5,16 @@ import { AppendRejectedError, type Medium, type MediumBatch } from './medium.ts'
 import { memoryMedium } from './memory.ts'
 import { openRevisionedStore, PENDING_MAX } from './revisioned-store.ts'
 import { type HistoryOptions, StoreBusyError, StoreClosedError, WriteRejectedError } from './store.ts'
-import { advanceUntil, bytes, collectEvents, formatEvent, put, remove, text, waitUntil } from './testing/helpers.ts'
+import {
+  advanceUntil,
+  bytes,
+  collectEvents,
+  formatEvent,
+  put,
+  remove,
+  text,
+  waitUntil,
+} from './testing/store.fixture.ts'
 
 /** Creates a store whose medium calls `control.beforeWrite` before each write, to delay the write or make it fail. */
 async function setUp(history?: HistoryOptions) {

@@ -14,8 +14,17 @@ import {
   type StoreEvent,
   type Write,
 } from './store.ts'
-import { advanceUntil, bytes, collectEvents, formatEvent, put, remove, text, waitUntil } from './testing/helpers.ts'
 import { createModel, expectModel, type HistoryModel, type WriteText } from './testing/model.ts'
+import {
+  advanceUntil,
+  bytes,
+  collectEvents,
+  formatEvent,
+  put,
+  remove,
+  text,
+  waitUntil,
+} from './testing/store.fixture.ts'
 
 export type OpenStore = (options: { clock: Clock; history?: HistoryOptions }) => Promise<Store>
 
@@ -424,8 +433,8 @@ export function storeContract(
       liveWatcher.watch.close()
       await pendingPut
       await put(store, 'c')
-      const witness = collectEvents(store, { afterRevision: 0 })
-      await waitUntil(() => witness.events.length === 3)
+      const fullWatcher = collectEvents(store, { afterRevision: 0 })
+      await waitUntil(() => fullWatcher.events.length === 3)
       expect([...replayingWatcher.events, ...liveWatcher.events]).toEqual([])
       expect(store.stats().watchers).toBe(1)
     })
@@ -486,7 +495,7 @@ export function storeContract(
           async (chance, writers) => {
             const roll = () => chance.next().value as number
             const { store } = await setUp()
-            const witness = collectEvents(store)
+            const fullWatcher = collectEvents(store)
             const observed: StoreEvent[] = []
             let reconnects = 0
             let isConnected = false
@@ -521,7 +530,7 @@ export function storeContract(
               }
             }
             await Promise.all(Array.from({ length: writers }, write))
-            const expectedEvents = witness.events.filter(({ key }) => key.startsWith('k/')).map(formatEvent)
+            const expectedEvents = fullWatcher.events.filter(({ key }) => key.startsWith('k/')).map(formatEvent)
             await waitUntil(() => isConnected && observed.length >= expectedEvents.length)
             expect(observed.map(formatEvent)).toEqual(expectedEvents)
             await store.close()
@@ -677,8 +686,8 @@ export function storeContract(
       await putExpiring(store, 'renewed', clock.nowMs() + 9_000)
       await putExpiring(store, 'cleared', clock.nowMs() + 1_000)
       await put(store, 'cleared')
-      await putExpiring(store, 'witness', clock.nowMs() + 2_000)
-      await advanceUntil(clock, async () => (await store.get('witness')) === undefined)
+      await putExpiring(store, 'control', clock.nowMs() + 2_000)
+      await advanceUntil(clock, async () => (await store.get('control')) === undefined)
       expect(text(await store.get('renewed'))).toBe('renewed')
       await advanceUntil(clock, async () => (await store.get('renewed')) === undefined)
       expect(clock.monotonicMs()).toBeGreaterThanOrEqual(9_000)

@@ -1,7 +1,7 @@
 // The store of an API server that shares its data with other API servers, as on etcd: the production transactor decides on a
 // copy that lags behind, and a commit succeeds only if every key it read is unchanged. `sharedStore` stands for etcd.
 
-import type { CommitResult, ConditionalWrite } from '../../store/etcd/commit-queue.ts'
+import type { CommitResult, ConditionalTransaction } from '../../store/etcd/commit-queue.ts'
 import { Transactor } from '../../store/etcd/transactor.ts'
 import type { Entry, Revision, Store, StoreEvent, Write } from '../../store/index.ts'
 import type { Env } from './process.ts'
@@ -50,7 +50,7 @@ export async function shareStore({ simulation, env, sharedStore, latencyMs }: Sh
     close: () => transactor.idle(),
   }
 
-  async function commitWrite({ reads, writes }: ConditionalWrite): Promise<CommitResult> {
+  async function commitWrite({ reads, writes }: ConditionalTransaction): Promise<CommitResult> {
     let isCommitted = false
     const { revision, revisions } = await sharedStore.transact((view) => {
       isCommitted = [...reads].every(([key, readRevision]) => (view.get(key)?.modRevision ?? 0) === readRevision)

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { etcdSkipReason, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
 import { systemClock } from '../../base/clock.ts'
 import { type Store, type TransactionView, type Write, WriteRejectedError } from '../store.ts'
-import { bytes, collectEvents, formatEvent, put, text, waitUntil } from '../testing/helpers.ts'
+import { bytes, collectEvents, formatEvent, put, text, waitUntil } from '../testing/store.fixture.ts'
 import { EtcdClient } from './client.ts'
 import { openEtcdStore } from './index.ts'
 

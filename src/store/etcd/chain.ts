@@ -3,7 +3,7 @@
 // of a quota: it runs on the uncommitted total, and only the last total is stored.
 import { entryOfPut } from '../put-entry.ts'
 import { type Entry, keyOfWrite, type Put, type Revision, type Write } from '../store.ts'
-import { type ConditionalWrite, fitsGroup } from './commit-queue.ts'
+import { type ConditionalTransaction, fitsGroup } from './commit-queue.ts'
 
 /** The keys that a transaction of a chain has read from etcd, with their revisions, and its writes. */
 export interface ChainLink {
@@ -18,7 +18,7 @@ export interface ChainOptions {
   readonly isOpen: boolean
 }
 
-export class Chain<Link extends ChainLink> implements ConditionalWrite {
+export class Chain<Link extends ChainLink> implements ConditionalTransaction {
   readonly links: Link[] = []
   readonly #operationsMax: number
   readonly #reads = new Map<string, Revision>()

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { type ManualClock, manualClock } from '../../base/manual-clock.ts'
 import { StoreUnavailableError, WriteRejectedError } from '../store.ts'
-import { CommitQueue, type CommitResult, type ConditionalWrite, GROUP_TRANSACTIONS_MAX } from './commit-queue.ts'
+import { CommitQueue, type CommitResult, type ConditionalTransaction, GROUP_TRANSACTIONS_MAX } from './commit-queue.ts'
 
-const keysOf = (group: readonly ConditionalWrite[]) => group.map(({ reads }) => [...reads.keys()].join('+')).join(' ')
-const transactionOf = (keys: string, valueBytes = 1): ConditionalWrite => ({
+const keysOf = (group: readonly ConditionalTransaction[]) =>
+  group.map(({ reads }) => [...reads.keys()].join('+')).join(' ')
+const transactionOf = (keys: string, valueBytes = 1): ConditionalTransaction => ({
   reads: new Map(keys.split('+').map((key) => [key, 0])),
   writes: keys.split('+').map((put) => ({ put, value: Buffer.alloc(valueBytes) })),
 })

@@ -10,11 +10,11 @@ const GROUP_BYTES_MAX = 1024 * 1024 // etcd's default limit is 1.5 MiB (--max-re
 const GROUP_OPERATIONS = 2 // operations of a group in addition to those of its transactions
 const CALLS_MAX = 2 // etcd syncs one group to disk while it receives the next
 
-/** Writes that etcd performs only if every read key still has the same revision. Revision 0 means that the key is absent. */
-export interface ConditionalWrite {
+/** A transaction that etcd commits only if every read key still has the same revision. Revision 0 means that the key is absent. */
+export interface ConditionalTransaction {
   readonly reads: ReadonlyMap<string, Revision>
   readonly writes: readonly Write[]
-  /** Called before the write is sent. Until then its reads and writes may grow, while fitsGroup() is true. */
+  /** Called before the transaction is sent. Until then its reads and writes may grow, while fitsGroup() is true. */
   onSend?(): void
 }
 
@@ -26,7 +26,7 @@ export interface CommitResult {
 
 export interface CommitQueueOptions {
   /** Resolves with one result per transaction. Rejects with WriteRejectedError if none of them was written. */
-  readonly send: (group: readonly ConditionalWrite[]) => Promise<readonly CommitResult[]>
+  readonly send: (group: readonly ConditionalTransaction[]) => Promise<readonly CommitResult[]>
   /** etcd's --max-txn-ops. A group uses one operation per transaction, plus those of the largest transaction. */
   readonly operationsMax: number
   readonly clock: Clock
@@ -35,7 +35,7 @@ export interface CommitQueueOptions {
 }
 
 interface WaitingTransaction {
-  readonly write: ConditionalWrite
+  readonly transaction: ConditionalTransaction
   readonly sinceMs: number
   readonly resolve: (commit: CommitResult) => void
   readonly reject: (error: unknown) => void
@@ -51,14 +51,14 @@ export class CommitQueue {
     this.#options = options
   }
 
-  commit(write: ConditionalWrite): Promise<CommitResult> {
-    const writeCount = write.writes.length
+  commit(transaction: ConditionalTransaction): Promise<CommitResult> {
+    const writeCount = transaction.writes.length
     if (writeCount > SUB_REVISIONS) {
       const message = `a transaction may hold at most ${SUB_REVISIONS} writes; this one has ${writeCount}`
       return Promise.reject(new WriteRejectedError(message))
     }
     return new Promise((resolve, reject) => {
-      this.#waitingTransactions.push({ write, sinceMs: this.#options.clock.monotonicMs(), resolve, reject })
+      this.#waitingTransactions.push({ transaction, sinceMs: this.#options.clock.monotonicMs(), resolve, reject })
       if (this.#isSendScheduled || this.#calls >= CALLS_MAX) return
       this.#isSendScheduled = true
       queueMicrotask(() => {
@@ -76,7 +76,7 @@ export class CommitQueue {
         countFittingTransactions(this.#waitingTransactions, this.#options.operationsMax),
       )
       this.#calls++
-      for (const { write } of group) write.onSend?.()
+      for (const { transaction } of group) transaction.onSend?.()
       void this.#send(group).finally(() => {
         this.#calls--
         this.#sendNext()
@@ -91,17 +91,17 @@ export class CommitQueue {
     while (this.#waitingTransactions[0] && isLate(this.#waitingTransactions[0])) {
       this.#waitingTransactions
         .shift()
-        ?.reject(new StoreUnavailableError('etcd is too slow: the write was not sent in time'))
+        ?.reject(new StoreUnavailableError('etcd is too slow: the transaction was not sent in time'))
     }
   }
 
   async #send(group: readonly WaitingTransaction[]): Promise<void> {
     try {
-      const commits = await this.#options.send(group.map(({ write }) => write))
+      const commits = await this.#options.send(group.map(({ transaction }) => transaction))
       for (const [index, { resolve }] of group.entries()) resolve(commits[index] as CommitResult)
     } catch (error) {
       if (error instanceof WriteRejectedError && group.length > 1) {
-        await Promise.all(group.map((transaction) => this.#send([transaction]))) // perhaps only one of them exceeds a limit
+        await Promise.all(group.map((waitingTransaction) => this.#send([waitingTransaction]))) // perhaps only one of them exceeds a limit
       } else {
         for (const { reject } of group) reject(error)
       }
@@ -119,16 +119,16 @@ function countFittingTransactions(waitingTransactions: readonly WaitingTransacti
   let operations = 0
   let subRevisions = 0
   let bytes = 0
-  for (const { write } of waitingTransactions) {
+  for (const { transaction } of waitingTransactions) {
     if (count >= GROUP_TRANSACTIONS_MAX) break
-    const { reads, writes } = write
-    operations = Math.max(operations, operationsOf(write))
+    const { reads, writes } = transaction
+    operations = Math.max(operations, operationsOf(transaction))
     subRevisions += writes.length
-    bytes += bytesOf(write)
+    bytes += bytesOf(transaction)
     const exceedsLimit =
       count + GROUP_OPERATIONS + operations > operationsMax || subRevisions > SUB_REVISIONS || bytes > GROUP_BYTES_MAX
     if (count > 0 && (exceedsLimit || hasAny(reads, writtenKeys))) break
-    for (const groupWrite of writes) writtenKeys.add(keyOfWrite(groupWrite))
+    for (const write of writes) writtenKeys.add(keyOfWrite(write))
     count++
   }
   return count
@@ -139,15 +139,15 @@ function hasAny(reads: ReadonlyMap<string, Revision>, keys: ReadonlySet<string>)
   return false
 }
 
-/** Whether etcd accepts the write in its own group. */
-export const fitsGroup = (write: ConditionalWrite, operationsMax: number): boolean =>
-  GROUP_OPERATIONS + operationsOf(write) <= operationsMax &&
-  write.writes.length <= SUB_REVISIONS &&
-  bytesOf(write) <= GROUP_BYTES_MAX
+/** Whether etcd accepts the transaction in its own group. */
+export const fitsGroup = (transaction: ConditionalTransaction, operationsMax: number): boolean =>
+  GROUP_OPERATIONS + operationsOf(transaction) <= operationsMax &&
+  transaction.writes.length <= SUB_REVISIONS &&
+  bytesOf(transaction) <= GROUP_BYTES_MAX
 
-const operationsOf = ({ reads, writes }: ConditionalWrite) => Math.max(reads.size, writes.length + 1)
+const operationsOf = ({ reads, writes }: ConditionalTransaction) => Math.max(reads.size, writes.length + 1)
 
-function bytesOf({ reads, writes }: ConditionalWrite): number {
+function bytesOf({ reads, writes }: ConditionalTransaction): number {
   let bytes = 0
   for (const key of reads.keys()) bytes += 2 * key.length // a key is compared and written; every written key is among the reads
   for (const write of writes) if ('put' in write && !write.isCoalescable) bytes += write.value.length

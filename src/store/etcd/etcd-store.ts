@@ -26,7 +26,7 @@ import {
 } from '../store.ts'
 import { decodeEntries, type ValueTransformer } from '../value-transformer.ts'
 import { EtcdClient, EtcdRejectedError, type EtcdTls } from './client.ts'
-import { CommitQueue, type CommitResult, type ConditionalWrite } from './commit-queue.ts'
+import { CommitQueue, type CommitResult, type ConditionalTransaction } from './commit-queue.ts'
 import { type Feed, type FeedChange, startFeed } from './feed.ts'
 import { Compare_CompareTarget, type KeyValue } from './gen/etcd_pb.js'
 import { decodeChange, decodeChanges, decodeCommits, encodeGroup, lastRevisionIn } from './group.ts'
@@ -136,7 +136,7 @@ export class EtcdStore implements Store {
       get: (key) => this.#replica.get(key),
       list: (prefix) => this.#replica.list({ prefix }).entries,
       revision: () => this.#replica.revision,
-      commit: (write) => this.#commits.commit(write),
+      commit: (transaction) => this.#commits.commit(transaction),
       operationsMax: this.#options.transactionWritesMax,
       refresh: () => this.#refresh(),
       catchUp: (revision) => this.#catchUp(revision),
@@ -390,7 +390,7 @@ export class EtcdStore implements Store {
 
   // Writing
 
-  async #send(group: readonly ConditionalWrite[]): Promise<readonly CommitResult[]> {
+  async #send(group: readonly ConditionalTransaction[]): Promise<readonly CommitResult[]> {
     try {
       const get = (key: string) => this.#replica.get(key)
       const context = {

@@ -1,4 +1,4 @@
-// Runs the store contract on the etcd store, and tests how it decodes transformed values.
+// Runs the store contract on the etcd store, and tests damaged values and the decoding of transformed values.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { etcdSkipReason, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
 import { systemClock } from '../../base/clock.ts'
@@ -33,7 +33,7 @@ describe.skipIf(skipReason)(`etcd store${skipReason ? ` (skipped: ${skipReason})
     { runs: 15, isOrdered: false, persistsBriefCompaction: false },
   )
 
-  it('SYS-20 fails the readers of a value that was changed in etcd, names it, and serves the others', async () => {
+  it('SYS-20 fails the readers of a value that was changed in etcd, names its key, and serves other values', async () => {
     const prefix = `/store-${storeCount++}`
     const damageMessages: string[] = []
     const openStore = () =>

@@ -4,7 +4,15 @@ import { type EtcdOptions, etcdSkipReason, type RunningEtcd, startEtcd } from '.
 import { startTcpProxy, type TcpProxy } from '../../../test/helpers/tcp-proxy.ts'
 import { systemClock } from '../../base/clock.ts'
 import { CompactedError, type Store, StoreClosedError, StoreUnavailableError } from '../store.ts'
-import { bytes, type CollectedEvents, collectEvents, formatEvent, put, text, waitUntil } from '../testing/helpers.ts'
+import {
+  bytes,
+  type CollectedEvents,
+  collectEvents,
+  formatEvent,
+  put,
+  text,
+  waitUntil,
+} from '../testing/store.fixture.ts'
 import { EtcdClient } from './client.ts'
 import type { EtcdStoreOptions } from './etcd-store.ts'
 import { openEtcdStore } from './index.ts'

@@ -4,9 +4,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { etcdSkipReason, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
 import { systemClock } from '../../base/clock.ts'
 import type { Store, Write } from '../store.ts'
-import { bytes, collectEvents, formatEvent, put, remove, text, waitUntil } from '../testing/helpers.ts'
+import { bytes, collectEvents, formatEvent, put, remove, text, waitUntil } from '../testing/store.fixture.ts'
 import { EtcdClient } from './client.ts'
-import type { ConditionalWrite } from './commit-queue.ts'
+import type { ConditionalTransaction } from './commit-queue.ts'
 import { decodeCommits, encodeGroup } from './group.ts'
 import { openEtcdStore } from './index.ts'
 import { layoutOf } from './layout.ts'
@@ -223,7 +223,7 @@ describe.skipIf(skipReason)(`group commit on etcd${skipReason ? ` (skipped: ${sk
     const mapping = new RevisionMapping({ base: Number(createRevision) })
     const snapshot = await store.list({ prefix: '' })
     await put(store, 'b', 'changed by another')
-    const group: ConditionalWrite[] = [
+    const group: ConditionalTransaction[] = [
       { reads: new Map([['c', 0]]), writes: [putOf('c')] },
       { reads: new Map([['b', revisionOfB as number]]), writes: [{ delete: 'b' }, putOf('d')] },
       { reads: new Map([['a', snapshot.entries[0]?.modRevision as number]]), writes: [{ delete: 'a' }] },

@@ -12,7 +12,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Entry, Revision, Write } from '../store.ts'
 import type { ValueTransformer } from '../value-transformer.ts'
-import type { CommitResult, ConditionalWrite } from './commit-queue.ts'
+import type { CommitResult, ConditionalTransaction } from './commit-queue.ts'
 import type { FeedChange } from './feed.ts'
 import {
   Compare_CompareTarget,
@@ -41,7 +41,7 @@ type RequestInit = MessageInitShape<typeof RequestOpSchema>
 
 // Encoding
 
-export function encodeGroup(group: readonly ConditionalWrite[], context: GroupContext): TxnInit {
+export function encodeGroup(group: readonly ConditionalTransaction[], context: GroupContext): TxnInit {
   const { firstSubs, size } = subRevisionsOf(group)
   const transactions = group.map((transaction, index) =>
     encodeTransaction(transaction, firstSubs[index] as number, context),
@@ -56,7 +56,7 @@ export function encodeGroup(group: readonly ConditionalWrite[], context: GroupCo
 }
 
 /** Returns the sub-revision of each transaction's first write, and the number of writes in the group. */
-function subRevisionsOf(group: readonly ConditionalWrite[]): { firstSubs: number[]; size: number } {
+function subRevisionsOf(group: readonly ConditionalTransaction[]): { firstSubs: number[]; size: number } {
   let size = 0
   const firstSubs = group.map(({ writes }) => {
     const firstSub = size
@@ -66,7 +66,7 @@ function subRevisionsOf(group: readonly ConditionalWrite[]): { firstSubs: number
   return { firstSubs, size }
 }
 
-function encodeTransaction({ reads, writes }: ConditionalWrite, firstSub: number, context: GroupContext) {
+function encodeTransaction({ reads, writes }: ConditionalTransaction, firstSub: number, context: GroupContext) {
   const { layout, mapping, get, transformer } = context
   const createSubOf = (key: string, sub: number) => {
     if (!reads.get(key)) return sub
@@ -105,7 +105,7 @@ const putRequest = (key: Uint8Array, value: Uint8Array) => ({
 
 /** Returns the result of each transaction of a group. */
 export function decodeCommits(
-  group: readonly ConditionalWrite[],
+  group: readonly ConditionalTransaction[],
   response: TxnResponse,
   mapping: RevisionMapping,
 ): CommitResult[] {

@@ -13,7 +13,7 @@ import {
   WriteRejectedError,
 } from '../store.ts'
 import { Chain, type ChainLink } from './chain.ts'
-import type { CommitResult, ConditionalWrite } from './commit-queue.ts'
+import type { CommitResult, ConditionalTransaction } from './commit-queue.ts'
 import { type DecidedWrites, type Decision, runDecision, type SettledDecision } from './decision.ts'
 import { KeyLocks } from './key-locks.ts'
 
@@ -25,7 +25,7 @@ export interface TransactorOptions {
   readonly list: (prefix: string) => readonly Entry[]
   readonly revision: () => Revision
   /** Commits all writes or none. Called in the order in which transactions ran; every written key is among the reads. */
-  readonly commit: (write: ConditionalWrite) => Promise<CommitResult>
+  readonly commit: (transaction: ConditionalTransaction) => Promise<CommitResult>
   /** etcd's --max-txn-ops. */
   readonly operationsMax: number
   /** Resolves after `get` returns all writes that any server made before the call. */

@@ -38,7 +38,7 @@ function claimFreePages(list: Buffer, pages: PageMap): string | undefined {
       runLength = -entry
       continue
     }
-    if (!pages.claim(entry, runLength)) {
+    if (!pages.markUsed(entry, runLength)) {
       return `it contains ${runLength === 1 ? `page ${entry}, which is` : `${runLength} pages from ${entry} on, which are`} outside of the file or in use`
     }
     runLength = 1

@@ -51,7 +51,7 @@ export function checkPages({ fd, keyBytes, readKey, onNode, onProgress = () => {
 
   const pagesTotal = meta.lastPage + 1
   const pages = new PageMap(pagesTotal)
-  pages.claim(0, 2) // the meta pages
+  pages.markUsed(0, 2) // the meta pages
   let pagesDone = 0
   const onPage = () => {
     if (++pagesDone % 256 === 0) onProgress({ pagesDone, pagesTotal })

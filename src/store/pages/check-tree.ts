@@ -130,7 +130,7 @@ function checkPage(check: RangeCheck, counts: Counts, subtree: Subtree): undefin
   const { page, depth } = subtree
   const report = reporterOf(check, subtree)
   if (depth > DEPTH_MAX || depth > tree.depth) return report('the tree is deeper than the meta page states')
-  if (!pages.claim(page, 1)) return report('a tree refers to it, but it is outside of the file or in use elsewhere')
+  if (!pages.markUsed(page, 1)) return report('a tree refers to it, but it is outside of the file or in use elsewhere')
   if (!reader.has(page)) return report('the file ends before it')
   check.onPage()
   const bytes = tryRead(() => reader.read(page))
@@ -248,7 +248,7 @@ function checkLeaf(check: RangeCheck, counts: Counts, leaf: LoadedPage): undefin
   function bigDataProblem({ transaction }: TreeCheck, { firstPage, pageCount, length }: BigData): string | undefined {
     if (pageCount !== Math.ceil((PAGE_HEADER_BYTES + length) / reader.pageBytes))
       return 'a value has another size than its pages'
-    if (!pages.claim(firstPage, pageCount))
+    if (!pages.markUsed(firstPage, pageCount))
       return `page ${page} refers to it, but it is outside of the file or in use elsewhere`
     if (!reader.has(firstPage, pageCount)) return 'the file ends before the end of a value'
     check.onPage()

@@ -9,7 +9,7 @@ export class PageMap {
   }
 
   /** Marks pages as used. Returns false, and marks none, if one is outside of the file or in use. */
-  claim(firstPage: number, count: number): boolean {
+  markUsed(firstPage: number, count: number): boolean {
     if (!Number.isSafeInteger(firstPage) || firstPage < 0 || count < 1 || firstPage + count > this.#isUsed.length)
       return false
     for (let page = firstPage; page < firstPage + count; page++) if (this.#isUsed[page] === 1) return false

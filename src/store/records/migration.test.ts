@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
 import { openLmdbStore } from '../lmdb.ts'
 import type { Store } from '../store.ts'
-import { advanceUntil, collectEvents, put, text, waitUntil } from '../testing/helpers.ts'
+import { advanceUntil, collectEvents, put, text, waitUntil } from '../testing/store.fixture.ts'
 import type { MigrationProgress } from './migration.ts'
 
 const RELEASES = join(import.meta.dirname, '../../../test/releases')

@@ -1,5 +1,5 @@
-// Migrates the records of a store on LMDB from format 2 to format 3, which has checksums. Each batch is one commit, and the
-// description has migratingFrom until all batches are committed. An interrupted migration therefore continues at the next
+// Migrates a store on LMDB from format 2 to format 3, in which record headers contain checksums. Each batch is one commit, and
+// the description has migratingFrom until all batches are committed. An interrupted migration therefore continues at the next
 // start. Values stay where they are; a new header has the checksum of its value.
 
 import type { RecordHeader } from '../medium.ts'
@@ -18,7 +18,7 @@ export interface MigrationProgress {
 }
 
 export interface MigratedRecords {
-  /** Returns the headers of format 1 after a revision, in revision order. */
+  /** Returns the headers without a checksum after a revision, in revision order. */
   oldHeaders(afterRevision: Revision): Iterable<{ readonly revision: Revision; readonly header: OldHeader }>
   readValue(revision: Revision): Uint8Array | undefined
   /** Replaces headers in one commit. */

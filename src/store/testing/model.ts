@@ -1,7 +1,7 @@
 // A reference model of a store that keeps the state at every revision, and assertions that compare a store with it.
 import { expect } from 'vitest'
 import { CompactedError, type HistoryOptions, type Revision, type Store } from '../store.ts'
-import { collectEvents, formatEvent, text, waitUntil } from './helpers.ts'
+import { collectEvents, formatEvent, text, waitUntil } from './store.fixture.ts'
 
 export type WriteText = { put: string; value: string } | { delete: string }
 

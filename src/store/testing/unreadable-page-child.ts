@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { manualClock } from '../../base/manual-clock.ts'
 import { openLmdbStore } from '../lmdb.ts'
 import { inspectStore } from '../records/inspect-store.ts'
-import { waitUntil } from './helpers.ts'
+import { waitUntil } from './store.fixture.ts'
 
 const [dir = '', target = ''] = process.argv.slice(2)
 const path = join(dir, 'store.mdb')
