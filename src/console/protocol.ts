@@ -137,9 +137,9 @@ export interface WhyLine {
 }
 
 export interface WhyLines {
-  /** A line for each claim that is not ready, at most 2,000. */
+  /** A line for each claim that was found not to be ready, at most 2,000. */
   readonly lines: readonly WhyLine[]
-  /** The number of claims that are not ready and have no line, because there are more than 2,000. */
+  /** The number of claims that were not diagnosed, because there are already 2,000 lines. They may not be ready. */
   readonly omitted: number
   /** The lists that could not be read, as rules: `list events in all namespaces`. */
   readonly missingRules: readonly string[]
@@ -382,7 +382,7 @@ export interface BulkAction {
   readonly id: string
 }
 
-/** `paused` after a pause or too many failures; `failed` if the run could not start. */
+/** `paused` after a pause or too many failures; `failed` after another error. */
 export type BulkState = 'running' | 'paused' | 'done' | 'failed'
 
 /** A run of this console. */
@@ -392,7 +392,7 @@ export interface BulkRun {
   /** Whether the run reverts the changes of another run. */
   readonly isUndo: boolean
   readonly state: BulkState
-  /** Why the run has failed. */
+  /** The error with which the run ended. */
   readonly message?: string
   readonly startedAt: string
   readonly finishedAt?: string

@@ -8,7 +8,7 @@ import type { AccessAnswer, AccessCheck } from '../protocol.ts'
 
 const CHECKS_MAX = 100
 const KEEP_MS = 30_000
-/** Beyond this, the oldest results are dropped. */
+/** Beyond this, the oldest answers are dropped. */
 const ANSWERS_MAX = 2_000
 const FIELDS = ['verb', 'group', 'resource', 'subresource', 'namespace', 'name'] as const
 

@@ -17,7 +17,7 @@ export function checkHost({ headers }: IncomingMessage, port: number): void {
 }
 
 /**
- * Throws unless the console's page sent the request. Browsers send no Origin header with same-origin reads, so these are
+ * Throws if another page sent the request. Browsers send no Origin header with same-origin reads, so these are
  * recognized by Sec-Fetch-Site; writes and upgrades require an Origin header.
  */
 export function checkOrigin({ headers, method = 'GET' }: IncomingMessage, { isUpgrade = false } = {}): void {

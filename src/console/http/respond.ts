@@ -40,6 +40,6 @@ export function sendError(response: ServerResponse, error: unknown, log: Logger)
 export function toApiError(error: unknown, log: Logger): ApiError {
   if (error instanceof ApiError) return error
   if (error instanceof Error && error.name === 'UsageError') return new ApiError(400, 'BadRequest', error.message)
-  log.error({ err: error }, 'The console failed to handle a request')
+  log.error({ err: error }, 'cannot handle a request')
   return internalError(error instanceof Error ? error.message : String(error))
 }

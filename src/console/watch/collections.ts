@@ -66,7 +66,11 @@ export function createCollections(options: CollectionsOptions): Collections {
 
   function start(path: string): Entry {
     if (entries.size >= COLLECTIONS_MAX) {
-      throw new ApiError(429, 'TooManyRequests', `The console watches at most ${COLLECTIONS_MAX} collections.`)
+      throw new ApiError(
+        429,
+        'TooManyRequests',
+        `The console watches at most ${COLLECTIONS_MAX} collections. Close other tabs, and try again after a minute.`,
+      )
     }
     const controller = new AbortController()
     const collection = followCollection({

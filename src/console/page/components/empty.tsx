@@ -1,4 +1,4 @@
-// Shows why a screen has no rows: no objects exist, none match, the list is loading, or the server denied it.
+// Shows why a screen has no rows: no objects exist, none match, the list is loading, or it could not be read.
 import type { ComponentChildren } from 'preact'
 import type { CollectionState } from '../state/collection.ts'
 import { Command } from './command.tsx'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { countMoved } from './held-rows.ts'
+import { countChangedRows } from './held-rows.ts'
 
 const rows = (text: string) => [...text].map((uid) => ({ uid }))
 
@@ -10,5 +10,5 @@ it.each([
   ['abc', 'acb', 2],
   ['abc', 'bcd', 2],
 ])('counts the changes from %s to %s as %d', (before, after, count) => {
-  expect(countMoved(rows(before), rows(after))).toBe(count)
+  expect(countChangedRows(rows(before), rows(after))).toBe(count)
 })

@@ -43,7 +43,7 @@ export class HeldRows<R extends Identified> {
     }
     if (source === this.#source) return { changes: this.#changes }
     this.#source = source
-    this.#changes = countMoved(this.rows, source)
+    this.#changes = countChangedRows(this.rows, source)
     this.rows = this.#changes === 0 ? source : this.rows.map((row) => currentRow(row.uid) ?? row)
     clearTimeout(this.#timer)
     if (this.#changes > 0) this.#timer = setTimeout(() => this.#renderUnlessTouched(), HOLD_MS)
@@ -58,7 +58,7 @@ export class HeldRows<R extends Identified> {
 }
 
 /** Returns the number of positions in which the lists differ, counting added and removed rows once. */
-export function countMoved(rows: readonly Identified[], others: readonly Identified[]): number {
+export function countChangedRows(rows: readonly Identified[], others: readonly Identified[]): number {
   const uids = new Set(rows.map(({ uid }) => uid))
   const added = others.filter(({ uid }) => !uids.has(uid))
   const otherUids = new Set(others.map(({ uid }) => uid))

@@ -20,7 +20,7 @@ it('SYS-13 groups failed claims with the same cause into one entry, before warni
   expect(items.map(({ tone, title }) => [tone, title])).toEqual([
     ['bad', '2 claims in 1 namespace: ProvisioningFailed'],
     ['bad', 'Claim shop/c: Pending'],
-    ['warn', '1 volume used more than 90%'],
+    ['warn', '1 volume at least 90% full'],
   ])
   expect(items[0]).toMatchObject({
     cause: 'because of ProvisioningFailed',

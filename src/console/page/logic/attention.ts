@@ -33,7 +33,7 @@ const ATTEMPTS_MANY = 10
 
 export function findAttention(sources: AttentionSources): AttentionItem[] {
   const items = [
-    ...findLostNodes(sources.nodes),
+    ...findUnreadyNodes(sources.nodes),
     ...findFailedClaims(sources.claims),
     ...findFullVolumes(sources.claims),
     ...findFailingOperations(sources.operations),
@@ -45,7 +45,7 @@ export function findAttention(sources: AttentionSources): AttentionItem[] {
 
 const SEVERITY: Readonly<Record<Tone, number>> = { bad: 3, warn: 2, busy: 1, wait: 0, ok: 0 }
 
-function findLostNodes(nodes: Iterable<NodeRow>): AttentionItem[] {
+function findUnreadyNodes(nodes: Iterable<NodeRow>): AttentionItem[] {
   const items: AttentionItem[] = []
   for (const { name, ready, readyMessage, readyReason, taints } of nodes) {
     if (ready === 'True') continue
@@ -102,7 +102,7 @@ function findFullVolumes(claims: Iterable<ClaimView>): AttentionItem[] {
     {
       key: 'full volumes',
       tone: 'warn',
-      title: `${pluralize(count, 'volume')} used more than ${formatPercent(NEARLY_FULL)}`,
+      title: `${pluralize(count, 'volume')} at least ${formatPercent(NEARLY_FULL)} full`,
       cause: `${worst.namespace}/${worst.name} is at ${formatPercent(worst.usedShare!)}.`,
       href: linkTo('claims', { sort: '-used' }),
       count,
@@ -136,7 +136,7 @@ function findFullQuotas(quotas: Iterable<QuotaRow>): AttentionItem[] {
       items.push({
         key: `quota ${namespace}/${quota.name} ${key}`,
         tone: 'warn',
-        title: `Quota of ${namespace} is ${formatPercent(used / hard)} used`,
+        title: `Quota of namespace ${namespace} is ${formatPercent(used / hard)} used`,
         cause: `${left} left${className === undefined ? '' : ` of class ${className}`}.`,
         href: linkTo('quotas', { ns: namespace }),
         count: 1,

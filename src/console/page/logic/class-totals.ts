@@ -1,11 +1,11 @@
-// Adds up the storage of each class: requested by claims, used, and free for new volumes.
+// Adds up the storage of each class: promised to claims, used, and free for new volumes.
 import type { CapacityRow } from '../rows/storage.ts'
 import type { ClaimView } from './claim-view.ts'
 
 interface ClassTotal {
   readonly name: string
   readonly claims: number
-  readonly requestedBytes: number
+  readonly promisedBytes: number
   /** Undefined if no volume of the class is measured. */
   readonly usedBytes: number | undefined
   readonly measuredClaims: number
@@ -18,7 +18,7 @@ export function totalsByClass(claims: Iterable<ClaimView>, capacities: Iterable<
   const totalOf = (name: string) => {
     let total = totals.get(name)
     if (!total) {
-      total = { name, claims: 0, requestedBytes: 0, usedBytes: undefined, measuredClaims: 0, freeBytes: undefined }
+      total = { name, claims: 0, promisedBytes: 0, usedBytes: undefined, measuredClaims: 0, freeBytes: undefined }
       totals.set(name, total)
     }
     return total
@@ -26,7 +26,7 @@ export function totalsByClass(claims: Iterable<ClaimView>, capacities: Iterable<
   for (const { claim, usage } of claims) {
     const total = totalOf(claim.className ?? '')
     total.claims++
-    total.requestedBytes += claim.capacityBytes ?? claim.requestBytes ?? 0
+    total.promisedBytes += claim.capacityBytes ?? claim.requestBytes ?? 0
     if (usage?.usedBytes === undefined) continue
     total.measuredClaims++
     total.usedBytes = (total.usedBytes ?? 0) + usage.usedBytes
@@ -35,5 +35,5 @@ export function totalsByClass(claims: Iterable<ClaimView>, capacities: Iterable<
     const total = totalOf(className)
     if (freeBytes !== undefined) total.freeBytes = (total.freeBytes ?? 0) + freeBytes
   }
-  return [...totals.values()].sort((a, b) => b.requestedBytes - a.requestedBytes)
+  return [...totals.values()].sort((a, b) => b.promisedBytes - a.promisedBytes)
 }

@@ -21,6 +21,10 @@ export function findFreeStorage(
     return nodesOfReport(report, nodes).some(({ name }) => volumeNodes.some((node) => node.name === name))
   })
   const best = reports.sort((a, b) => b.freeBytes! - a.freeBytes!)[0]
-  if (!best) return { is: 'unknown', reason: `The driver reports no capacity of class ${className ?? ''} there.` }
+  if (!best)
+    return {
+      is: 'unknown',
+      reason: `The driver reports no capacity of class ${className ?? ''} for the nodes of the volume.`,
+    }
   return { is: 'known', bytes: best.freeBytes!, place: nameOfSegment(best.segment, nodes) }
 }

@@ -67,7 +67,7 @@ it('shows amounts as unknown if they are neither measured nor reported', () => {
 it.each([
   [aNode('n'), 'Ready'],
   [aNode('n', 'False'), 'Not ready'],
-  [aNode('n', 'Unknown'), 'Lost'],
+  [aNode('n', 'Unknown'), 'Unreachable'],
   [aNode('n', 'True', { unschedulable: true }), 'Cordoned'],
   [
     aNode('n', 'Unknown', { taints: [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }] }),

@@ -78,7 +78,7 @@ export function buildNodeViews({ nodes, csiNodes, claims, capacities, driverOf }
 export function statusOfNode({ ready, isUnschedulable, pressures, taints }: NodeRow): StatusWord {
   if (taints.some(({ key }) => key === OUT_OF_SERVICE)) return { word: 'Out of service', tone: 'warn' }
   if (ready === 'False') return { word: 'Not ready', tone: 'bad' }
-  if (ready !== 'True') return { word: 'Lost', tone: 'bad' }
+  if (ready !== 'True') return { word: 'Unreachable', tone: 'bad' }
   if (pressures.length > 0) return { word: pressures[0]!, tone: 'warn' }
   if (isUnschedulable) return { word: 'Cordoned', tone: 'wait' }
   return { word: 'Ready', tone: 'ok' }

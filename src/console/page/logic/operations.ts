@@ -1,4 +1,4 @@
-// Groups and sorts operations.
+// Groups and sorts operations, and returns their status and the names of their kinds for `stowage retry`.
 import type { OperationRow } from '../rows/cluster.ts'
 import type { StatusWord } from './claim-status.ts'
 import { compareKeys } from './claim-view.ts'

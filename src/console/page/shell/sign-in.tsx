@@ -1,4 +1,4 @@
-// Explains, without a session, how to get the address with the token.
+// The page for a browser without a session: explains how to get the address with the token.
 import { Command } from '../components/command.tsx'
 
 export const SignIn = () => (

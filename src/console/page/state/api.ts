@@ -40,7 +40,7 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
     throw new ApiFailure(
       0,
       'Unreachable',
-      'The console is not responding. Check that `stowage console` is still running.',
+      'The console is not responding. Check that `stowage console` or `stowage up` is still running.',
     )
   }
   if (path.startsWith('/data/')) isSignedIn.value = response.status !== 401

@@ -45,7 +45,7 @@ export function CapacityScreen() {
       </header>
       <div class="screen-scroll">
         <div class="panels">
-          <Panel title="Free storage" span={8} isFlush note="darker cells have a larger provisioned share">
+          <Panel title="Free storage" span={8} isFlush note="darker cells have a larger promised share">
             {[capacities, volumes, nodes].map((collection) => (
               <Refused key={collection.path} what={NAMES.get(collection)!} state={collection.state.value} />
             ))}

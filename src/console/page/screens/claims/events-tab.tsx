@@ -34,7 +34,7 @@ export function EventsTab({ view }: { readonly view: ClaimView }) {
   if (events.length === 0)
     return (
       <Empty title="There are no events.">
-        <p>The API server keeps events for one hour. The timeline shows older changes.</p>
+        <p>The API server keeps events for one hour by default. The timeline shows older changes.</p>
       </Empty>
     )
   return (

@@ -3,6 +3,7 @@ import type { FindingStatus } from '../../../protocol.ts'
 import { Panel } from '../../components/panel.tsx'
 import { StatusIcon } from '../../components/status.tsx'
 import type { Tone } from '../../logic/claim-status.ts'
+import { pluralize } from '../../logic/format.ts'
 import { findings } from '../../state/data.ts'
 import { usePolled } from '../../state/polled.ts'
 
@@ -20,7 +21,7 @@ export function FindingsPanel() {
       title="Findings of doctor"
       note={
         value &&
-        `${value.counts.error} errors, ${value.counts.warning} warnings, ${value.counts.ok} ok, ${value.counts.unknown} not checked`
+        `${pluralize(value.counts.error, 'error')}, ${pluralize(value.counts.warning, 'warning')}, ${value.counts.ok} ok, ${value.counts.unknown} not checked`
       }
     >
       {!value && <p class="muted">{problem ?? 'The cluster is being checked.'}</p>}

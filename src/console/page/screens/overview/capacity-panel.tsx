@@ -1,4 +1,4 @@
-// The storage of each class: requested, used and free.
+// The storage of each class: promised to claims, used and free.
 import { useMemo } from 'preact/hooks'
 import { Meter, Unavailable } from '../../components/meter.tsx'
 import { Panel } from '../../components/panel.tsx'
@@ -34,18 +34,18 @@ export function CapacityPanel({ version }: { readonly version: number }) {
           </tr>
         </thead>
         <tbody>
-          {totals.map(({ name, claims, requestedBytes, usedBytes, measuredClaims, freeBytes }) => (
+          {totals.map(({ name, claims, promisedBytes, usedBytes, measuredClaims, freeBytes }) => (
             <tr key={name}>
               <td>
                 <a href={linkTo('claims', name ? { class: name } : {})}>{name || 'no class'}</a>
-                {freeBytes !== undefined && requestedBytes + freeBytes > 0 && (
+                {freeBytes !== undefined && promisedBytes + freeBytes > 0 && (
                   <div>
-                    <Meter share={requestedBytes / (requestedBytes + freeBytes)} label={`Promised of class ${name}`} />
+                    <Meter share={promisedBytes / (promisedBytes + freeBytes)} label={`Promised of class ${name}`} />
                   </div>
                 )}
               </td>
               <td class="number">{formatCount(claims)}</td>
-              <td class="number">{formatBytes(requestedBytes)}</td>
+              <td class="number">{formatBytes(promisedBytes)}</td>
               <td class="number">
                 {usedBytes === undefined ? (
                   <Unavailable short reason="No volume of this class is measured." />
