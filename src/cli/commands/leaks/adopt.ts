@@ -39,7 +39,7 @@ export function buildAdoptedVolume(
   { details }: Machine,
   { className, claim }: AdoptOptions,
 ): PersistentVolume | { readonly problem: string } {
-  if (volume.sizeBytes === undefined) return { problem: 'the driver does not say its size, which a PV needs' }
+  if (volume.sizeBytes === undefined) return { problem: 'the driver does not report its size, which a PV needs' }
   const name = nameOf(driver, volume.handle)
   const known = details.get(volume.handle)
   const affinity = nodeAffinityOf(volume)

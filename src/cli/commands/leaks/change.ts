@@ -8,7 +8,7 @@ import type { Client } from '../../../client/index.ts'
 import { CsiError } from '../../../csi/index.ts'
 import { type AdoptOptions, buildAdoptedVolume, chooseClass, createAdoptedVolume } from './adopt.ts'
 import type { Leak } from './compare.ts'
-import { confirmLeaks, type FindDeps, type FindOptions, keyOfLeak, type Look, lookOnce } from './find-leaks.ts'
+import { checkOnce, confirmLeaks, type FindDeps, type FindOptions, keyOfLeak, type LeakCheck } from './find-leaks.ts'
 
 export type ChangeAction = 'adopt' | 'delete'
 
@@ -40,7 +40,7 @@ const CHANGED_REASONS: Readonly<Record<ChangeAction, ReadonlySet<Leak['reason']>
 }
 
 /** A check that is older than this is repeated before the next change. */
-const LOOK_AGE_MS_MAX = 1_000
+const CHECK_AGE_MS_MAX = 1_000
 
 /** Returns why the action skips the leak, or undefined if it does not. */
 const leaveReasonOf = ({ leftBecause, notDeletedBecause }: Leak, action: ChangeAction): string | undefined =>
@@ -48,7 +48,7 @@ const leaveReasonOf = ({ leftBecause, notDeletedBecause }: Leak, action: ChangeA
 
 /** Returns the leaks that the action may change. Throws UsageError if the user named others. */
 export function selectCandidates(
-  { report, cluster }: Look,
+  { report, cluster }: LeakCheck,
   { action, namedHandles, className }: ChangeRequest,
 ): Leak[] {
   const changeable = report.leaks.filter(({ reason }) => CHANGED_REASONS[action].has(reason))
@@ -79,14 +79,16 @@ export async function changeLeaks(
     await clock.sleep(request.gracePeriodMs, signal)
   }
   const changes: Change[] = []
-  let recent: { readonly look: Look; readonly current: ReadonlyMap<string, Leak>; readonly endMs: number } | undefined
+  let recent:
+    | { readonly check: LeakCheck; readonly current: ReadonlyMap<string, Leak>; readonly endMs: number }
+    | undefined
   for (const leak of candidates) {
-    if (!recent || clock.monotonicMs() - recent.endMs > LOOK_AGE_MS_MAX) {
-      const look = confirmLeaks(candidates, await lookOnce(deps, request))
-      const current = new Map(look.report.leaks.map((found) => [keyOfLeak(found), found]))
-      recent = { look, current, endMs: clock.monotonicMs() }
+    if (!recent || clock.monotonicMs() - recent.endMs > CHECK_AGE_MS_MAX) {
+      const check = confirmLeaks(candidates, await checkOnce(deps, request))
+      const current = new Map(check.report.leaks.map((found) => [keyOfLeak(found), found]))
+      recent = { check, current, endMs: clock.monotonicMs() }
     }
-    const change = await changeLeak(leak, recent.current.get(keyOfLeak(leak)), { request, deps, look: recent.look })
+    const change = await changeLeak(leak, recent.current.get(keyOfLeak(leak)), { request, deps, check: recent.check })
     changes.push(change)
     deps.onChange?.(change)
   }
@@ -96,26 +98,26 @@ export async function changeLeaks(
 interface ChangeContext {
   readonly request: ChangeRequest
   readonly deps: ChangeDeps
-  readonly look: Look
+  readonly check: LeakCheck
 }
 
 async function changeLeak(
   leak: Leak,
   current: Leak | undefined,
-  { request, deps, look }: ChangeContext,
+  { request, deps, check }: ChangeContext,
 ): Promise<Change> {
   const { action } = request
   if (!current) return { action, leak, result: 'left', message: 'it is no longer a leak' }
   const leaveReason = leaveReasonOf(current, action)
   if (leaveReason !== undefined) return { action, leak, result: 'left', message: leaveReason }
-  return action === 'adopt' ? adoptVolume(leak, { request, deps, look }) : deleteLeak(leak, { request, deps, look })
+  return action === 'adopt' ? adoptVolume(leak, { request, deps, check }) : deleteLeak(leak, { request, deps, check })
 }
 
-async function adoptVolume(leak: Leak, { request, deps, look }: ChangeContext): Promise<Change> {
-  const inventory = look.inventories.find(({ driver }) => driver === leak.driver)!
+async function adoptVolume(leak: Leak, { request, deps, check }: ChangeContext): Promise<Change> {
+  const inventory = check.inventories.find(({ driver }) => driver === leak.driver)!
   const volume = inventory.volumes!.get(leak.handle!)!
-  const className = chooseClass(leak.driver, look.cluster, request.className)
-  const pv = buildAdoptedVolume(inventory, volume, look.machine, { ...request, className })
+  const className = chooseClass(leak.driver, check.cluster, request.className)
+  const pv = buildAdoptedVolume(inventory, volume, check.machine, { ...request, className })
   const toFailedChange = (message: string): Change => ({ action: 'adopt', leak, result: 'failed', message })
   if ('problem' in pv) return toFailedChange(pv.problem)
   try {
@@ -130,8 +132,8 @@ async function adoptVolume(leak: Leak, { request, deps, look }: ChangeContext): 
 /** A deletion that takes longer counts as failed; the driver may still complete it. */
 const DELETE_TIMEOUT_MS = 120_000
 
-async function deleteLeak(leak: Leak, { deps, look }: ChangeContext): Promise<Change> {
-  const inventory = look.inventories.find(({ driver }) => driver === leak.driver)!
+async function deleteLeak(leak: Leak, { deps, check }: ChangeContext): Promise<Change> {
+  const inventory = check.inventories.find(({ driver }) => driver === leak.driver)!
   const isVolume = leak.reason === 'VolumeWithoutPV'
   const { controller } = (isVolume ? inventory.volumes! : inventory.snapshots!).get(leak.handle!)!.process.driver
   const options = { timeoutMs: DELETE_TIMEOUT_MS, signal: deps.signal }

@@ -41,7 +41,7 @@ export interface Cluster {
   readonly attachments: Objects<VolumeAttachment>
   readonly classes: Objects<StorageClass>
   readonly csiNodes: Objects<CSINode>
-  /** The rules that the user lacks for the other lists. */
+  /** The rules that the user lacks to read these lists, such as `list pods in all namespaces`. */
   readonly missingRules: readonly string[]
   /** The missing rules without which volumes that are in use or being provisioned cannot be recognized. */
   readonly missingOwnerRules: readonly string[]

@@ -18,9 +18,9 @@ export const addLeaks: AddCommand = (program, deps) => {
     .description(
       'Asks CSI drivers for their volumes and snapshots, and compares them with PVs, claims, intents of provisioners, ' +
         'attachments and snapshot contents of any Kubernetes cluster: volumes without a PV, PVs without a volume, volumes with ' +
-        'two PVs, wrong sizes and attributes, attachments that only one side has, and on a node also mounts, loop devices and files ' +
-        'of the local driver without a volume. Without --adopt or --delete the command only reads. Both leave whatever an ' +
-        'operation in progress may own, and look again before each change.',
+        'two PVs, wrong sizes and attributes, attachments that only the driver or only the API server has, and on a node also mounts, ' +
+        'loop devices and files of the local driver without a volume. Without --adopt or --delete the command only reads. Both ' +
+        'flags leave storage that an operation in progress may own, and check each volume or snapshot again before changing it.',
     )
     .argument('[handles...]', 'with --adopt or --delete, only these volumes or snapshots')
     .option('--driver <name>', 'name of the CSI driver (default: all that are found on this machine)')
@@ -35,7 +35,7 @@ export const addLeaks: AddCommand = (program, deps) => {
     .option('--class <name>', 'with --adopt, class of the PVs (default: the only class of the driver)')
     .option(
       '--claim <namespace/name>',
-      'with --adopt and one handle, claim for which the PV is reserved (default: default/PV)',
+      'with --adopt and one handle, claim for which the PV is reserved (default: default/NAME with the name of the PV)',
     )
     .option('--grace-period <duration>', 'leave volumes that are younger than this', '2m')
     .option('--yes', 'change without asking')

@@ -144,12 +144,9 @@ describe('stowage leaks --delete while volumes are created and deleted', () => {
       for (let count = 0; count < 3; count++) {
         await clock.sleep(2_000 + random() * 2_000)
         controllers.stop()
-        controllers = await startController()
+        controllers = await startControllers(slow, fake, delay, random)
       }
     })()
-    function startController() {
-      return startControllers(slow, fake, delay, random)
-    }
     await waitFor(Promise.all([...users, restarts]))
     const isSettled = async () => {
       const claims = (await admin.list(persistentVolumeClaimKind)).items

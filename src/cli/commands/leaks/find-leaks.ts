@@ -40,7 +40,7 @@ export interface LeakReport {
 }
 
 /** The report of one check, and the objects that it read. Adoption and deletion use them. */
-export interface Look {
+export interface LeakCheck {
   readonly report: LeakReport
   readonly inventories: readonly Inventory[]
   readonly cluster: Cluster
@@ -50,23 +50,26 @@ export interface Look {
 /** A call that takes longer fails. */
 const CALL_TIMEOUT_MS = 60_000
 
-export async function findLeaks(deps: FindDeps, options: FindOptions): Promise<Look> {
-  const first = await lookOnce(deps, options)
-  return first.report.leaks.length === 0 ? first : confirmLeaks(first.report.leaks, await lookOnce(deps, options))
+export async function findLeaks(deps: FindDeps, options: FindOptions): Promise<LeakCheck> {
+  const first = await checkOnce(deps, options)
+  return first.report.leaks.length === 0 ? first : confirmLeaks(first.report.leaks, await checkOnce(deps, options))
 }
 
 /** Returns the later check, limited to the leaks that the earlier one also found. */
-export function confirmLeaks(earlier: readonly Leak[], look: Look): Look {
+export function confirmLeaks(earlier: readonly Leak[], check: LeakCheck): LeakCheck {
   const keys = new Set(earlier.map(keyOfLeak))
-  const leaks = look.report.leaks.filter((leak) => keys.has(keyOfLeak(leak)))
-  return { ...look, report: { ...look.report, leaks } }
+  const leaks = check.report.leaks.filter((leak) => keys.has(keyOfLeak(leak)))
+  return { ...check, report: { ...check.report, leaks } }
 }
 
 export const keyOfLeak = ({ reason, driver, handle = '', object = '', node = '', path = '' }: Leak): string =>
   JSON.stringify([reason, driver, handle, object, node, path])
 
 /** Reads the drivers before the cluster, so that a new volume is not listed without its claim or PV. */
-export async function lookOnce({ client, processes, clock, signal }: FindDeps, options: FindOptions): Promise<Look> {
+export async function checkOnce(
+  { client, processes, clock, signal }: FindDeps,
+  options: FindOptions,
+): Promise<LeakCheck> {
   const call = { timeoutMs: CALL_TIMEOUT_MS, signal }
   const inventories = await readInventories(processes, call)
   const machine = await readMachine(processes)

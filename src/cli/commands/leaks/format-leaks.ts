@@ -61,7 +61,7 @@ function formatAdvice(leaks: readonly Leak[]): string {
   if (orphans.length === 0) return ''
   const bytes = sumOf(orphans.map(({ sizeBytes }) => sizeBytes))
   const size = bytes === undefined ? '' : `, ${formatSize(bytes)}`
-  return `\n${count(orphans.length, 'orphan')}${size}. stowage leaks --adopt writes PVs for volumes, stowage leaks --delete deletes.\n`
+  return `\n${count(orphans.length, 'orphan')}${size}. stowage leaks --adopt writes PVs for volumes, stowage leaks --delete deletes orphans.\n`
 }
 
 const VERBS: Readonly<Record<ChangeAction, string>> = { adopt: 'Adopt', delete: 'Delete' }

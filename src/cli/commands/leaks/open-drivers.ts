@@ -11,7 +11,7 @@ export interface DriverSelection {
   readonly driver?: string
   /** The sockets to connect to. Default: those found on this machine. */
   readonly addresses: readonly string[]
-  /** The data directory of `stowage up`, in which sockets are looked for. */
+  /** The data directory of `stowage up`, which is searched for sockets. */
   readonly dataDir: string
 }
 
@@ -79,11 +79,12 @@ function noDriver(
   problems: readonly string[],
 ): UsageError {
   const names = [...new Set(found.map(({ facts }) => facts.name))].sort()
+  const wanted = driver === undefined ? 'a CSI driver' : `the driver ${driver}`
   const reason =
     addresses.length > 0
       ? `The sockets are those of ${names.join(', ')}, not of ${driver}.`
-      : `There is no socket of ${driver === undefined ? 'a CSI driver' : `the driver ${driver}`} in ${dataDir} or in the directory of a kubelet` +
-        `${names.length > 0 ? `, but of ${names.join(', ')}` : ''}.`
+      : `No socket in ${dataDir} or in the directory of a kubelet responds as ${wanted}` +
+        `${names.length > 0 ? `, but there are sockets of ${names.join(', ')}` : ''}.`
   return new UsageError(
     `${[reason, ...problems].join(' ')} Set --csi-address to the socket of the driver's controller service.`,
   )

@@ -78,14 +78,14 @@ async function reportAndChange(
 ): Promise<void> {
   const { action, output, dryRun } = request
   const options = { ...request, namedHandles: new Set(request.handles) }
-  const look = await findLeaks(find, options)
-  const report: LeakReport = { ...look.report, unknown: [...look.report.unknown, ...problems] }
+  const check = await findLeaks(find, options)
+  const report: LeakReport = { ...check.report, unknown: [...check.report.unknown, ...problems] }
   const text = () => formatReport(report, { nowMs: deps.clock.nowMs(), hasColors: deps.hasColors })
   if (action === undefined) {
     deps.write(await formatOutput(output, report, text))
     return exitWith(report.leaks.length)
   }
-  const candidates = selectCandidates(look, { ...options, action })
+  const candidates = selectCandidates(check, { ...options, action })
   if (dryRun) {
     const plan = { ...report, dryRun: true, action, candidates: candidates.map(({ handle }) => handle) }
     deps.write(
@@ -127,7 +127,7 @@ async function applyChanges(
     ...find,
     onWait: (ms) =>
       deps.writeProgress(
-        `Looking again in ${formatDuration(ms)}, because the driver does not say when it created them.\n`,
+        `Checking again in ${formatDuration(ms)}, because the driver does not report when it created them.\n`,
       ),
     onChange: (change) => {
       if (isText) deps.write(formatChange(change))
