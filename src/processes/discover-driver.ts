@@ -35,7 +35,7 @@ export async function discoverDriver(driver: CsiDriver, options: DiscoverDriverO
       if (signal.aborted || (options.retry === 'unavailable' && !isUnavailable(error))) throw error
       const message = error instanceof Error ? error.message : String(error)
       if (message !== loggedMessage) {
-        log.warn({ reason: message }, 'cannot read the capabilities of the CSI driver; retrying every second')
+        log.warn({ reason: message }, 'cannot read the facts of the CSI driver; retrying every second')
       }
       loggedMessage = message
       await clock.sleep(RETRY_MS, signal)

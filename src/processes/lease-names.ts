@@ -1,4 +1,4 @@
-// Names the leases of the sidecars and the scheduler. A command that replaces an upstream program uses that program's lease, so
+// Names the leases of the sidecars and the scheduler. A command that replaces one upstream program uses that program's lease, so
 // that only one of them leads during a rolling update from one to the other.
 
 /** The lease of external-provisioner. */

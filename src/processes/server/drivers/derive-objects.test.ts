@@ -28,7 +28,7 @@ const facts = (capabilities: {
 })
 
 describe('deriveObjects', () => {
-  it('SYS-6 derives each field from one capability', () => {
+  it('SYS-6 derives the fields of the CSIDriver and the class from capabilities', () => {
     const arbitraryFacts = fc.record({
       plugin: fc.subarray([...PLUGIN]),
       controller: fc.subarray([...CONTROLLER]),

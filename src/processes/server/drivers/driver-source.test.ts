@@ -39,6 +39,6 @@ it.each([
   [['"$DRIVER" {socket}'], ['driver']],
   [['{socket}'], ['driver']],
   [[`/opt/${'long'.repeat(20)}`], ['longlonglonglonglonglong']],
-])('SYS-6 nameCommands names %j %j', (commands, names) => {
+])('SYS-6 nameCommands returns for the commands %j the names %j', (commands, names) => {
   expect(nameCommands(commands)).toEqual(names)
 })

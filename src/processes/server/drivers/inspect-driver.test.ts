@@ -130,7 +130,7 @@ describe('a socket that is not a driver', () => {
     return inspectDriver(driver, path, signal).finally(() => driver.close())
   }
 
-  it('SYS-6 explains a missing path, a file, and a socket without a process', async () => {
+  it('SYS-6 explains a missing path and a file that is not a socket', async () => {
     await expect(readSocketId(path)).rejects.toThrow(NotListeningError)
     await expect(readSocketId(path)).rejects.toThrow(`there is no socket at ${path}`)
     await writeFile(path, '')
@@ -154,12 +154,12 @@ describe('a socket that is not a driver', () => {
 })
 
 it.each([
-  ['hostpath.csi.k8s.io', undefined],
-  ['x'.repeat(63), undefined],
-  ['Driver.Example.com', /no CSIDriver or StorageClass can exist/],
-  ['a b', /no CSIDriver/],
-  ['', /returns no name/],
-])('SYS-6 findNameProblem checks %j', (name, message) => {
+  ['no problem', 'hostpath.csi.k8s.io', undefined],
+  ['no problem', 'x'.repeat(63), undefined],
+  ['a problem', 'Driver.Example.com', /no CSIDriver or StorageClass can exist/],
+  ['a problem', 'a b', /no CSIDriver/],
+  ['a problem', '', /returns no name/],
+])('SYS-6 findNameProblem returns %s for the name %j', (_result, name, message) => {
   const problem = findNameProblem(name)
   if (message) expect(problem).toMatch(message)
   else expect(problem).toBeUndefined()

@@ -1,5 +1,5 @@
-// Marks nodes as not ready that `stowage up` no longer runs because it was restarted with a smaller --nodes. Otherwise the
-// scheduler would place pods on them until the node lifecycle controller detects that they are not running.
+// Marks the nodes that `stowage up` no longer runs, because it was restarted with a smaller --nodes, as not ready. Otherwise
+// the scheduler would place pods on these nodes until the node lifecycle controller detects that they are not running.
 import { readdir } from 'node:fs/promises'
 import { nodeKind } from '../../../api/kinds/node/node.ts'
 import { isNotFound } from '../../../api/status-error.ts'
