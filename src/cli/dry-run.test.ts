@@ -54,7 +54,7 @@ describe('--dry-run', () => {
     const text = await formatSecretsConfiguration([generateKey('key-1')])
     await writeFile(file, text)
     const { out } = await run('encryption', 'rotate', '--encryption-provider-config', file, '--dry-run')
-    expect(out).toBe(`Would add a key to ${file}, before: key-1\n`)
+    expect(out).toBe(`Would add a key to ${file} before the existing ones: key-1\n`)
     expect(await readFile(file, 'utf8')).toBe(text)
   })
 

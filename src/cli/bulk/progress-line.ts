@@ -27,5 +27,5 @@ export const formatResultLine = ({ key, is, message }: ClaimResult): string =>
   `${key}: ${PREFIXES[is]}${toSingleLine(message)}`
 
 /** Replaces control characters with spaces. Messages of drivers and servers may contain them. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are removed
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to replace
 export const toSingleLine = (text: string): string => text.replaceAll(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').trim()

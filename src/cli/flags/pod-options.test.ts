@@ -10,7 +10,10 @@ describe('parsePodFlags', () => {
     ])
   })
 
-  it.each(['busybox', '=sleep 5', 'busybox=', 'busybox= ', 'busy box=sleep'])('SYS-26 rejects %j', (text) => {
-    expect(() => parsePodFlags({ imageCommand: [text] })).toThrow(`--image-command ${JSON.stringify(text)}: expected`)
-  })
+  it.each(['busybox', '=sleep 5', 'busybox=', 'busybox= ', 'busy box=sleep'])(
+    'SYS-26 rejects the value %j of --image-command',
+    (text) => {
+      expect(() => parsePodFlags({ imageCommand: [text] })).toThrow(`--image-command ${JSON.stringify(text)}: expected`)
+    },
+  )
 })

@@ -1,4 +1,4 @@
-// Formats damaged records, which backup, restore and `store check` find.
+// Formats the damaged records that backup, restore and `store check` find, and makes a command fail if it copied any.
 import type { RecordDamage } from '../../../store/index.ts'
 
 const LISTED_RECORDS_MAX = 100 // further ones are counted

@@ -8,7 +8,7 @@ import { findSimilarNames, type NodeGroup, type Snapshot } from '../../../diagno
 
 type Capacity = Readonly<Stored<CSIStorageCapacity>>
 
-/** Marks the objects of this command; the value is the group's name. Producers and the cleaner leave them alone. */
+/** Marks the objects of this command; the value is the group's name. The controllers that report and clean up capacity ignore them. */
 export const TEMPLATE_LABEL = 'capacity.stowage.dev/template'
 
 export interface TemplatePlan {

@@ -47,7 +47,7 @@ export async function publishWith(client: Client, flags: PublishFlags, deps: Tem
     nowMs: deps.clock.nowMs(),
     signal: deps.signal,
   })
-  requireRights(snapshot)
+  requirePermissions(snapshot)
   const group = await findGroup(flags, snapshot)
   checkGroup(group, snapshot)
   const existing = snapshot.capacities.filter(({ metadata }) => metadata.labels?.[TEMPLATE_LABEL] === group.name)
@@ -114,10 +114,10 @@ async function findGroup(flags: PublishFlags, snapshot: Snapshot): Promise<NodeG
   return renameGroup(groupLike(requireNode(like, snapshot), snapshot)!, group)
 }
 
-function requireRights({ missingRights }: Snapshot): void {
-  if (missingRights.length === 0) return
+function requirePermissions({ missingRules }: Snapshot): void {
+  if (missingRules.length === 0) return
   throw new UsageError(
-    `The command needs permission to ${missingRights.map(({ rule }) => rule).join(', ')}: ` +
+    `The command needs permission to ${missingRules.map(({ rule }) => rule).join(', ')}: ` +
       'stowage rbac print --component capacity-templates prints a role with it.',
   )
 }

@@ -39,7 +39,7 @@ describe('complete', () => {
     expect(await completeWords('nonsense', '')).toEqual([])
   })
 
-  it('SYS-12 completes commands of a command, their flags and values', async () => {
+  it('SYS-12 completes subcommands, their flags and values', async () => {
     expect(await completeWords('rbac', '')).toEqual(['print', '--help'])
     expect(await completeWords('rbac', 'nonsense', '')).toEqual([])
     expect(await completeWords('rbac', 'print', '--comp')).toEqual(['--component'])

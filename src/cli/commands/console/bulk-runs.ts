@@ -67,7 +67,11 @@ export function createBulkRuns({ client, clock, random }: BulkRunsOptions): Bulk
   function begin(run: Run): BulkRun {
     const running = [...runs.values()].filter(({ state }) => state === 'running').length
     if (running >= RUNNING_MAX) {
-      throw new ApiError(429, 'TooManyRequests', `The console executes at most ${RUNNING_MAX} runs at the same time.`)
+      throw new ApiError(
+        429,
+        'TooManyRequests',
+        `The console executes at most ${RUNNING_MAX} runs at the same time. Wait until one has ended, or pause one.`,
+      )
     }
     Object.assign(run, { state: 'running', message: undefined, finishedAtMs: undefined, output: '' })
     run.results = new Map()
@@ -124,7 +128,11 @@ export function createBulkRuns({ client, clock, random }: BulkRunsOptions): Bulk
   function find(id: string): Run {
     const run = runs.get(id)
     if (run) return run
-    throw new ApiError(404, 'NotFound', `The console has no run ${JSON.stringify(id)}: it may have been restarted.`)
+    throw new ApiError(
+      404,
+      'NotFound',
+      `The console has no run ${JSON.stringify(id)}: the console may have been restarted.`,
+    )
   }
 
   return {

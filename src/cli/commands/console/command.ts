@@ -7,9 +7,9 @@ import { parsePort } from './parse-port.ts'
 export const addConsole: AddCommand = (program, deps) => {
   program
     .command('console')
-    .summary('serve the browser console for an API server on this machine')
+    .summary('serve a browser console on this machine for any API server')
     .description(
-      'Serves a page with claims, capacity, operations and causes of any Kubernetes cluster on the loopback address, and ' +
+      'Serves a page on the loopback address with claims, capacity, operations and causes of any Kubernetes cluster, and ' +
         'forwards the requests of the page to the API server with your credentials, as `kubectl proxy` does. Only the ' +
         'printed URL opens it. `stowage up` starts its own console.',
     )

@@ -29,8 +29,8 @@ export const addEncryption: AddCommand = (program, deps) => {
       const { file, key, oldKeys } = rotation
       const text = () =>
         key === undefined
-          ? `Would add a key to ${file}, before: ${oldKeys.join(', ')}\n`
-          : `Added ${key} to ${file}. Servers that use the file encrypt with it now and rewrite all values.\n` +
+          ? `Would add a key to ${file} before the existing ones: ${oldKeys.join(', ')}\n`
+          : `Added ${key} to ${file}. Servers that use the file now encrypt with the new key and rewrite all values.\n` +
             `Keep a copy of the file apart from backups. When the server has logged that it rewrote the values and\n` +
             `--history-minutes have passed, remove from the file: ${oldKeys.join(', ')}\n`
       deps.write(await formatOutput(flags.output, rotation, text))

@@ -241,7 +241,7 @@ describe('stowage migrate', () => {
     expect(secondRun.code, secondRun.out).toBe(0)
   })
 
-  it('PLUS-4 moves back only the claims it moved with --undo, and removes all records', async () => {
+  it('PLUS-4 with --undo, moves back only the claims that the operation moved, and removes all records', async () => {
     await createClaims(4)
     await createClaim('already-gold', { className: 'gold' })
     controller = (name, className) =>
@@ -478,7 +478,7 @@ describe('readRequest', () => {
     [{ ...FORWARD, selector: 'a=(' }, '--selector'],
     [{ ...FORWARD, operation: 'm-1' }, '--operation requires --undo'],
     [{ ...FORWARD, namespace: 'a', allNamespaces: true }, 'not both'],
-  ])('SYS-10 rejects %o with a message', (flags, message) => {
+  ])('SYS-10 rejects the flags %j with a message that contains %j', (flags, message) => {
     expect(() => readFlags(flags)).toThrow(UsageError)
     expect(() => readFlags(flags)).toThrow(message)
   })

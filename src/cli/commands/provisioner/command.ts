@@ -94,12 +94,12 @@ export const PROVISIONER_FLAGS = {
   nodeDeploymentBaseDelay: durationFlag(
     '--node-deployment-base-delay',
     '20s',
-    'maximum initial delay before a node provisions such a claim',
+    'maximum initial delay before a node provisions a claim with Immediate binding',
   ),
   nodeDeploymentMaxDelay: durationFlag(
     '--node-deployment-max-delay',
     '60s',
-    'maximum delay before a node provisions such a claim',
+    'maximum delay before a node provisions a claim with Immediate binding',
   ),
   enableCapacity: {
     flag: '--enable-capacity [true|false|central|local]',

@@ -77,7 +77,9 @@ function checkCanProvision({ facts }: DiscoveredDriver, settings: ProvisionerSet
 
 export function checkCanPublishCapacity(facts: DriverFacts, { capacity }: ProvisionerSettings): void {
   if (capacity && !facts.controller.has('GET_CAPACITY')) {
-    throw new Error(`--enable-capacity: the CSI driver ${facts.name} does not report the capability GET_CAPACITY.`)
+    throw new Error(
+      `--enable-capacity: the CSI driver ${facts.name} does not report the capability GET_CAPACITY. Remove the flag.`,
+    )
   }
 }
 

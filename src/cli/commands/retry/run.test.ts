@@ -86,7 +86,7 @@ describe('stowage retry', () => {
     ['pvc/a/b', 'expected KIND/NAME'],
     ['secret/a', 'unknown kind "secret". Kinds: pvc, pv, pod, va, node, vac.'],
     ['constructor/a', 'unknown kind "constructor". Kinds: pvc, pv, pod, va, node, vac.'],
-  ])('SYS-12 rejects %s', (object, message) => {
+  ])('SYS-12 rejects the argument %j', (object, message) => {
     const read = () => readRetryRequest(object, { output: 'text' })
     expect(read).toThrow(UsageError)
     expect(read).toThrow(message)

@@ -175,7 +175,7 @@ describe('stowage sidecar --print-replacement', () => {
     ['--leader-election=True', true],
     ['--leader-election=$(ELECT)', true],
     ['--leader-election=F', false],
-  ])('PLUS-5 reads %s as Go does, and an unknown value as true', (argument, isElecting) => {
+  ])('PLUS-5 with the argument %s, the replacement has --leader-election: %s', (argument, isElecting) => {
     expect(argsOfReplacement(aPod(`[${argument}]`)).includes('--leader-election')).toBe(isElecting)
   })
 

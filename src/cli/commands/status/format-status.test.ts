@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { formatAge, formatBytes, formatStatus } from './format-status.ts'
+import { formatBytes, formatShortAge, formatStatus } from './format-status.ts'
 import { parseFailedChecks, sampleOf } from './query-server.ts'
 
 it('formatStatus prints problems, nodes that are not ready and expired certificates', () => {
@@ -33,7 +33,7 @@ it('parseFailedChecks and sampleOf read the failed checks of /readyz and the val
   expect([sampleOf(metrics, 'a_b'), sampleOf(metrics, 'a_b_c'), sampleOf(metrics, 'a')]).toEqual([2000, 1, undefined])
 })
 
-it('formatAge and formatBytes format ages and sizes', () => {
-  expect([5, 65, 3_600, 90_000].map(formatAge)).toEqual(['5s', '1m5s', '1h0m', '1d1h'])
+it('formatShortAge writes at most two units, and formatBytes one', () => {
+  expect([5, 65, 3_600, 90_000].map(formatShortAge)).toEqual(['5s', '1m5s', '1h0m', '1d1h'])
   expect([0, 1_023, 1_536, 300 * 1024 ** 2].map(formatBytes)).toEqual(['0 B', '1023 B', '1.5 KiB', '300 MiB'])
 })

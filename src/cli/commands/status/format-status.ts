@@ -33,7 +33,7 @@ function formatHeadline({ server, problems }: Status): string {
   if (!server) return `Stowage is ${problems.join('; ')}.`
   const { pid, command, version, uptimeSeconds } = server
   const versionNote = version === stowageVersion ? '' : ` (this program is ${stowageVersion})`
-  return `Stowage ${version}${versionNote} is running: stowage ${command}, pid ${pid}, up for ${formatAge(uptimeSeconds)}.`
+  return `Stowage ${version}${versionNote} is running: stowage ${command}, pid ${pid}, up for ${formatShortAge(uptimeSeconds)}.`
 }
 
 /** A node's version is shown if it differs from that of the server. */
@@ -59,7 +59,7 @@ function formatStore({ kind, bytes, objects, revision }: StoreStatus): string {
 }
 
 /** Returns `1d2h`, `2h13m`, `13m5s` or `5s`. */
-export function formatAge(seconds: number): string {
+export function formatShortAge(seconds: number): string {
   const [days, hours, minutes] = [
     Math.floor(seconds / 86_400),
     Math.floor(seconds / 3_600) % 24,

@@ -22,14 +22,14 @@ const patchStatus = async (path: string, status: object): Promise<void> => {
   expect((await program.api.patch(`${path}/status`, { status }, 'merge')).status).toBe(200)
 }
 
-interface StagedVolume {
+interface VolumeOptions {
   readonly name: string
   readonly policy: 'Delete' | 'Retain'
   readonly claimRef?: object
   readonly phase?: string
 }
 
-async function createVolume({ name, policy, claimRef, phase }: StagedVolume): Promise<void> {
+async function createVolume({ name, policy, claimRef, phase }: VolumeOptions): Promise<void> {
   await post('/api/v1/persistentvolumes', {
     metadata: { name },
     spec: {
@@ -65,7 +65,7 @@ async function createBoundClaim(name: string, policy: 'Delete' | 'Retain', statu
   await patchStatus(`${claims}/${name}`, { phase: 'Bound', capacity: { storage: '2Gi' }, ...status })
 }
 
-async function runPod(name: string, claimName: string, phase: string): Promise<void> {
+async function createPod(name: string, claimName: string, phase: string): Promise<void> {
   await post('/api/v1/namespaces/shop/pods', {
     metadata: { name },
     spec: {
@@ -76,8 +76,8 @@ async function runPod(name: string, claimName: string, phase: string): Promise<v
   await patchStatus(`/api/v1/namespaces/shop/pods/${name}`, { phase })
 }
 
-/** Creates an object for every reason, 40 days before the current time of the fixture. */
-async function stage(): Promise<void> {
+/** Creates objects for all reasons except ClaimLost, 40 days before the current time of the fixture. */
+async function createObjects(): Promise<void> {
   await post('/api/v1/namespaces', { metadata: { name: 'shop' } })
   for (const name of ['local', 'fast'])
     await post(`${STORAGE}/storageclasses`, { metadata: { name }, provisioner: DRIVER })
@@ -88,8 +88,8 @@ async function stage(): Promise<void> {
   await createBoundClaim('report', 'Delete')
   await createBoundClaim('invoices', 'Delete', { conditions: [{ type: 'Unused', status: 'True', lastTransitionTime }] })
   await createBoundClaim('ledger', 'Retain')
-  await runPod('web', 'used', 'Running')
-  await runPod('job', 'report', 'Succeeded')
+  await createPod('web', 'used', 'Running')
+  await createPod('job', 'report', 'Succeeded')
   const claimRef = { namespace: 'shop', name: 'deleted', uid: '00000000-0000-4000-8000-000000000000' }
   await createVolume({ name: 'pv-retained', policy: 'Retain', claimRef, phase: 'Released' })
   await createVolume({ name: 'pv-stuck', policy: 'Delete', claimRef, phase: 'Failed' })
@@ -120,7 +120,7 @@ const readItems = async (...flags: string[]): Promise<Json[]> =>
 describe('stowage unused', () => {
   beforeEach(async () => {
     program = await startProgramFixture()
-    await stage()
+    await createObjects()
   })
 
   it('PLUS-16 prints the output that the guide shows', async () => {

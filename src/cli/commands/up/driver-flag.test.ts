@@ -35,9 +35,13 @@ describe('parseDriverFlags', () => {
     [' my-driver --endpoint {socket} ', 'my-driver --endpoint {socket}'],
     ['my-driver --endpoint unix:///run/csi.sock', 'my-driver --endpoint unix:///run/csi.sock'],
     ['DIR/driver', 'DIR/driver'], // exists and is executable
-    [`my-driver ${'x'.repeat(5_000)}`, `my-driver ${'x'.repeat(5_000)}`],
   ])('SYS-6 recognises %s as a command', (text, command) => {
     expect(parse(text)).toEqual([{ is: 'command', command: command.replace('DIR', dir) }])
+  })
+
+  it('SYS-6 recognises a command that is longer than a path can be', () => {
+    const command = `my-driver ${'x'.repeat(5_000)}`
+    expect(parse(command)).toEqual([{ is: 'command', command }])
   })
 
   it.each([
@@ -46,7 +50,7 @@ describe('parseDriverFlags', () => {
     ['unix://', /expected the path of a socket/],
     ['DIR', /is a directory/],
     ['DIR/notes.txt', /neither a socket nor executable/],
-  ])('SYS-6 rejects %j', (text, message) => {
+  ])('SYS-6 rejects %j with the reason', (text, message) => {
     expect(() => parse(text)).toThrow(message)
   })
 

@@ -69,7 +69,11 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
       'issuer of the tokens of ServiceAccounts; servers that share a store need the same',
       DEFAULT_ISSUER,
     )
-    .option('--service-account-max-token-expiration <duration>', 'longest lifetime of such a token', '8760h')
+    .option(
+      '--service-account-max-token-expiration <duration>',
+      'longest lifetime of a token of a ServiceAccount',
+      '8760h',
+    )
     .option('--feature-gates <gates>', 'enable or disable features, e.g. VolumeProvisionedIO=false', '')
     .addOption(
       new Option(
@@ -83,7 +87,7 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
     .option('--history-minutes <minutes>', 'how long old revisions are kept for watches and paged lists', '5')
     .option(
       '--upgrade-etcd-format',
-      'write checksums to a store on etcd of version 0.1.0; do this when all servers are of version 0.2.0 or newer',
+      'write checksums to an etcd store that version 0.1.0 created; set it when all servers run version 0.2.0 or newer',
     )
     .addOption(
       new Option('--journal <switch>', 'whether to record the changes of claims and volumes for `stowage timeline`')

@@ -25,9 +25,9 @@ function formatCase(check: CheckResult, driver: string): string {
 }
 
 function formatOutcome({ status, message = '', rule, calls = [] }: CheckResult): string {
-  const evidence = `${rule.section}: ${rule.text}\n${calls.map((call) => JSON.stringify(call)).join('\n')}`
-  if (status === 'violated') return `<failure ${formatAttributes({ message })}>${escapeXml(evidence)}</failure>`
-  if (status === 'advice') return `<system-out>${escapeXml(`${message}\n${evidence}`)}</system-out>`
+  const details = `${rule.section}: ${rule.text}\n${calls.map((call) => JSON.stringify(call)).join('\n')}`
+  if (status === 'violated') return `<failure ${formatAttributes({ message })}>${escapeXml(details)}</failure>`
+  if (status === 'advice') return `<system-out>${escapeXml(`${message}\n${details}`)}</system-out>`
   return status === 'passed' ? '' : `<skipped ${formatAttributes({ message })}/>`
 }
 

@@ -14,7 +14,7 @@ import {
   IN_PROCESS_PROVISIONER_FINALIZER,
   VOLUME_PROTECTION_FINALIZER,
 } from '../../../../volumes/names.ts'
-import { formatAge } from '../../status/format-status.ts'
+import { formatShortAge } from '../../status/format-status.ts'
 import type { Check, Cluster, DoctorContext, Finding } from '../check.ts'
 import { serverTimeMs } from '../probe-server.ts'
 import { describeUnreadable } from '../report.ts'
@@ -108,7 +108,7 @@ function describeObject(
     {
       status: 'warning',
       object: id,
-      message: `It was deleted ${formatAge(Math.round(waitingMs / 1_000))} ago and waits for ${names.map(explainFinalizer).join(', and for ')}.`,
+      message: `It was deleted ${formatShortAge(Math.round(waitingMs / 1_000))} ago and waits for ${names.map(explainFinalizer).join(', and for ')}.`,
       remedy: `kubectl describe ${target}`,
     },
   ]

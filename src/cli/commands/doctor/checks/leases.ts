@@ -13,7 +13,7 @@ import {
   resizerLease,
   sidecarLease,
 } from '../../../../processes/lease-names.ts'
-import { formatAge } from '../../status/format-status.ts'
+import { formatShortAge } from '../../status/format-status.ts'
 import type { Check, Finding } from '../check.ts'
 import { serverTimeMs } from '../probe-server.ts'
 
@@ -109,7 +109,7 @@ function describeForeignLease({ id, holder }: HeldLease, program: string, sideca
 const describeExpiredLease = ({ id, holder, expiredMs = 0 }: HeldLease): Finding => ({
   status: 'warning',
   object: `Lease ${id}`,
-  message: `It expired ${formatAge(Math.round(expiredMs / 1_000))} ago. Its holder ${holder} stopped without releasing it, and no other process leads.`,
+  message: `It expired ${formatShortAge(Math.round(expiredMs / 1_000))} ago. Its holder ${holder} stopped without releasing it, and no other process leads.`,
   remedy: `kubectl describe lease ${id.split('/')[1]} --namespace ${id.split('/')[0]}`,
 })
 
