@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { formatDuration, formatPercent, formatRate, formatSize } from './units.ts'
+import { formatCount, formatDuration, formatPercent, formatRate, formatSize } from './units.ts'
 
 describe('units', () => {
   it('SYS-12 formatSize uses binary units', () => {
@@ -20,5 +20,10 @@ describe('units', () => {
       '60 min',
       '2 h 10 min',
     ])
+  })
+
+  it('SYS-12 formatCount uses the singular for one', () => {
+    expect([0, 1, 2].map((count) => formatCount(count, 'mount'))).toEqual(['0 mounts', '1 mount', '2 mounts'])
+    expect(formatCount(2, 'process', 'processes')).toBe('2 processes')
   })
 })

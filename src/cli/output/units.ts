@@ -1,4 +1,4 @@
-// Formats sizes, rates, shares and durations for human readers.
+// Formats sizes, rates, shares, durations and counts for human readers.
 
 const SIZE_UNITS = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'] as const
 
@@ -33,3 +33,7 @@ export function formatDuration(ms: number): string {
   if (minutes < 90) return `${minutes} min`
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
+
+/** Formats a number of things: `1 volume`, `2 volumes`. */
+export const formatCount = (count: number, singular: string, plural = `${singular}s`): string =>
+  `${count} ${count === 1 ? singular : plural}`

@@ -3,6 +3,7 @@
 // console use it.
 import type { Clock } from '../../../base/clock.ts'
 import type { Client } from '../../../client/index.ts'
+import { formatCount } from '../../output/units.ts'
 import { checkUnlisted } from './check-volumes.ts'
 import { type Cluster, readCluster } from './cluster.ts'
 import { compareDriver, type Leak, REASONS } from './compare.ts'
@@ -129,7 +130,7 @@ function describeUnknown(
       : []),
     ...(snapshots && snapshots.size > 0 && !contents
       ? [
-          `${driver} has ${snapshots.size} snapshots, which were not compared: VolumeSnapshotContents are not served or not readable`,
+          `${driver} has ${formatCount(snapshots.size, 'snapshot')}, not compared: VolumeSnapshotContents are not served or not readable`,
         ]
       : []),
     ...(facts?.controller.has('CREATE_DELETE_SNAPSHOT') && !snapshots
@@ -137,7 +138,7 @@ function describeUnknown(
       : []),
     ...(unreachable > 0
       ? [
-          `${unreachable} PVs of ${driver} are on other nodes, whose driver was not queried: pass its socket with --csi-address`,
+          `${driver} has ${formatCount(unreachable, 'PV')} on other nodes, not compared: pass the socket of the driver on these nodes with --csi-address`,
         ]
       : []),
   ]

@@ -2,7 +2,7 @@
 import { formatAge } from '../../../diagnosis/format-age.ts'
 import { type Color, paint } from '../../output/color.ts'
 import { formatTable } from '../../output/table.ts'
-import { formatSize } from '../../output/units.ts'
+import { formatCount, formatSize } from '../../output/units.ts'
 import { sumOf } from '../../space/bytes.ts'
 import type { Change, ChangeAction } from './change.ts'
 import type { Leak, LeakReason } from './compare.ts'
@@ -39,11 +39,9 @@ function describeLeak({ message, leftBecause, notDeletedBecause }: Leak): string
 const colorOf = ({ reason }: Leak): Color => (LOSSES.has(reason) ? 'red' : 'yellow')
 
 function formatSummary({ driver, volumes, snapshots, pvs }: DriverSummary): string {
-  const has = volumes === undefined ? 'volumes not listed' : count(volumes, 'volume')
-  return `${driver}: ${has}${snapshots ? `, ${count(snapshots, 'snapshot')}` : ''}; ${count(pvs, 'PV')}`
+  const has = volumes === undefined ? 'volumes not listed' : formatCount(volumes, 'volume')
+  return `${driver}: ${has}${snapshots ? `, ${formatCount(snapshots, 'snapshot')}` : ''}; ${formatCount(pvs, 'PV')}`
 }
-
-const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`
 
 /** Objects are listed by name, as kubectl accepts it; storage that only the driver or the machine has, by handle or path. */
 function subjectOf({ reason, handle = '', object, path, node }: Leak): string {
@@ -61,7 +59,7 @@ function formatAdvice(leaks: readonly Leak[]): string {
   if (orphans.length === 0) return ''
   const bytes = sumOf(orphans.map(({ sizeBytes }) => sizeBytes))
   const size = bytes === undefined ? '' : `, ${formatSize(bytes)}`
-  return `\n${count(orphans.length, 'orphan')}${size}. stowage leaks --adopt writes PVs for volumes, stowage leaks --delete deletes orphans.\n`
+  return `\n${formatCount(orphans.length, 'orphan')}${size}. stowage leaks --adopt writes PVs for volumes, stowage leaks --delete deletes orphans.\n`
 }
 
 const VERBS: Readonly<Record<ChangeAction, string>> = { adopt: 'Adopt', delete: 'Delete' }

@@ -1,4 +1,5 @@
 // Formats the plan and the result of a reset as text.
+import { formatCount } from '../../output/units.ts'
 import type { ResetPlan, ResetResult } from './reset.ts'
 import type { VolumeOnDisk } from './volumes-on-disk.ts'
 
@@ -10,10 +11,12 @@ export function formatPlan(plan: ResetPlan): string {
   const { serverPid, processes, mounts, loopDevices, deletedVolumes, contexts, outerPkiDir } = plan
   const lines = [
     ...(serverPid === undefined ? [] : [`stop the server (pid ${serverPid})`]),
-    ...(processes.length === 0 ? [] : [`end ${formatCount(processes, 'process', 'processes')} of pods and drivers`]),
-    ...(mounts.length === 0 ? [] : [`unmount ${formatCount(mounts, 'mount', 'mounts')}`]),
-    ...(loopDevices.length === 0 ? [] : [`detach ${formatCount(loopDevices, 'loop device', 'loop devices')}`]),
-    `delete ${formatCount(deletedVolumes, 'volume', 'volumes')} with their data`,
+    ...(processes.length === 0
+      ? []
+      : [`end ${formatCount(processes.length, 'process', 'processes')} of pods and drivers`]),
+    ...(mounts.length === 0 ? [] : [`unmount ${formatCount(mounts.length, 'mount')}`]),
+    ...(loopDevices.length === 0 ? [] : [`detach ${formatCount(loopDevices.length, 'loop device')}`]),
+    `delete ${formatCount(deletedVolumes.length, 'volume')} with their data`,
     ...truncateLines(deletedVolumes.map((volume) => `  ${formatVolume(volume)}`)),
     'delete all objects, credentials and logs of the server',
     ...contexts.map(({ file, context }) => `remove the context ${JSON.stringify(context)} from ${file}`),
@@ -29,8 +32,9 @@ export function formatResult({ dataDir, stoppedPid, ...result }: ResetResult): s
   const { processes, mounts, loopDevices, cgroups, deletedVolumes, keptVolumes, problems } = result
   const stopNote = stoppedPid === undefined ? '' : `stopped the server (pid ${stoppedPid}), `
   return (
-    `Reset ${dataDir}: ${stopNote}ended ${processes} processes, unmounted ${mounts} mounts, detached ${loopDevices} loop devices, ` +
-    `removed ${cgroups} cgroups, deleted ${deletedVolumes.length} volumes.\n${formatKeptVolumes(keptVolumes)}${problems.map((text) => `${text}\n`).join('')}`
+    `Reset ${dataDir}: ${stopNote}ended ${formatCount(processes, 'process', 'processes')}, unmounted ${formatCount(mounts, 'mount')}, ` +
+    `detached ${formatCount(loopDevices, 'loop device')}, removed ${formatCount(cgroups, 'cgroup')}, ` +
+    `deleted ${formatCount(deletedVolumes.length, 'volume')}.\n${formatKeptVolumes(keptVolumes)}${problems.map((text) => `${text}\n`).join('')}`
   )
 }
 
@@ -47,9 +51,6 @@ function formatVolume({ name, claim, path, keepReason }: VolumeOnDisk): string {
   const claimNote = claim ? ` of claim ${claim}` : ''
   return keepReason ? `${path}: ${name}${claimNote}, ${keepReason}` : `${name}${claimNote}`
 }
-
-const formatCount = (items: readonly unknown[], singular: string, plural: string): string =>
-  `${items.length} ${items.length === 1 ? singular : plural}`
 
 const truncateLines = (lines: readonly string[]): string[] =>
   lines.length <= LINES_MAX ? [...lines] : [...lines.slice(0, LINES_MAX), `  … and ${lines.length - LINES_MAX} more`]

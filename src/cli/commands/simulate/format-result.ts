@@ -2,6 +2,7 @@
 // left.
 import type { SimulationResult } from '../../../diagnosis/index.ts'
 import { formatTable } from '../../output/table.ts'
+import { formatCount } from '../../output/units.ts'
 import { formatTree } from '../why/format-tree.ts'
 
 /** The maximum number of rows per table. JSON and YAML have all of them. */
@@ -24,9 +25,9 @@ function formatAnswer({ fits, placed, rejected, nodeGroup }: SimulationResult): 
   const rejectedPods = rejected.filter(({ kind }) => kind === 'Pod').length
   const rejectedClaims = rejected.length - rejectedPods
   const answer = fits
-    ? `Everything fits: ${count(placed.length, 'pod')} placed.`
-    : `${count(placed.length, 'pod')} placed, ${count(rejectedPods, 'pod')} not placed` +
-      `${rejectedClaims > 0 ? `, ${count(rejectedClaims, 'claim')} rejected` : ''}.`
+    ? `Everything fits: ${formatCount(placed.length, 'pod')} placed.`
+    : `${formatCount(placed.length, 'pod')} placed, ${formatCount(rejectedPods, 'pod')} not placed` +
+      `${rejectedClaims > 0 ? `, ${formatCount(rejectedClaims, 'claim')} rejected` : ''}.`
   return `${answer}\n${nodeGroup ? formatNodeGroup(nodeGroup, fits) : ''}`
 }
 
@@ -34,13 +35,11 @@ function formatNodeGroup(
   { name, nodes, isSearched }: NonNullable<SimulationResult['nodeGroup']>,
   fits: boolean,
 ): string {
-  if (!isSearched) return `${count(nodes, 'node')} of the group ${name} added.\n`
+  if (!isSearched) return `${formatCount(nodes, 'node')} of the group ${name} added.\n`
   if (nodes === 0)
     return fits ? `No node of the group ${name} is needed.\n` : `Nodes of the group ${name} do not help.\n`
-  return `${count(nodes, 'node')} of the group ${name} needed${fits ? '' : '; more would not help'}.\n`
+  return `${formatCount(nodes, 'node')} of the group ${name} needed${fits ? '' : '; more would not help'}.\n`
 }
-
-const count = (amount: number, noun: string): string => `${amount} ${noun}${amount === 1 ? '' : 's'}`
 
 function formatPlaced({ placed }: SimulationResult): string {
   const rows = placed.map(({ namespace, name, node, volumes }) => [

@@ -18,7 +18,7 @@ it('formatStatus prints problems, nodes that are not ready and expired certifica
   expect(text).toMatch(/^Stowage 9.9.9 \(this program is [\w.-]+\) is running: stowage server, pid 7, up for 1m1s.\n/)
   expect(text).toContain('health       store failed: the disk is full\n')
   expect(text).toContain('nodes        node-1 (not ready)\n')
-  expect(text).toContain('machine      0 processes of pods, 2 mounts, 1 loop devices\n')
+  expect(text).toContain('machine      0 processes of pods, 2 mounts, 1 loop device\n')
   expect(text).toContain('leader       host_1\n')
   expect(text).toContain('certificate  ca expired at 2026-01-01T00:00:00Z\n')
 })

@@ -1,5 +1,6 @@
 // Formats a status as text.
 import { stowageVersion } from '../../../apiserver/version.ts'
+import { formatCount } from '../../output/units.ts'
 import type { Status, StoreStatus } from './read-status.ts'
 
 export function formatStatus(status: Status): string {
@@ -46,13 +47,17 @@ function formatNode(
 }
 
 const formatMachine = ({ podProcesses, mounts, loopDevices }: Status['machine']): string =>
-  `${podProcesses} processes of pods, ${mounts} mounts, ${loopDevices} loop devices`
+  [
+    `${formatCount(podProcesses, 'process', 'processes')} of pods`,
+    formatCount(mounts, 'mount'),
+    formatCount(loopDevices, 'loop device'),
+  ].join(', ')
 
 function formatStore({ kind, bytes, objects, revision }: StoreStatus): string {
   const parts = [
     kind,
     ...(bytes === undefined ? [] : [formatBytes(bytes)]),
-    ...(objects === undefined ? [] : [`${objects} objects`]),
+    ...(objects === undefined ? [] : [formatCount(objects, 'object')]),
     ...(revision === undefined ? [] : [`revision ${revision}`]),
   ]
   return parts.join(', ')

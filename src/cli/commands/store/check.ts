@@ -4,6 +4,7 @@ import type { Clock } from '../../../base/clock.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { ArchiveError, ArchiveInspector, type InspectedArchive } from '../../../store/backup/index.ts'
 import { inspectStore, isDamaged, type RecordDamage, type StoreInspection } from '../../../store/index.ts'
+import { formatCount } from '../../output/units.ts'
 import { inspectArchiveFile } from '../backup/archive.ts'
 import { createArchiveReader } from '../backup/archive-reader.ts'
 import { formatDamagedRecord } from '../backup/damaged-records.ts'
@@ -92,7 +93,7 @@ export function formatInspection(result: CheckResult): string {
   const { path, format, pages, records, newestRevision, damagedPages = [], damagedRecords } = result
   const size = pages === undefined ? '' : `, ${pages} pages`
   const lines = [
-    `${path}: format ${format ?? 'unknown'}, ${records} intact records up to revision ${newestRevision}${size}.`,
+    `${path}: format ${format ?? 'unknown'}, ${formatCount(records, 'intact record')} up to revision ${newestRevision}${size}.`,
   ]
   if (format === undefined) lines.push('  The description of the store is missing or damaged.')
   for (const { page, problem } of damagedPages) lines.push(`  page ${page}: ${problem}`)
@@ -100,9 +101,9 @@ export function formatInspection(result: CheckResult): string {
   if (!result.isDamaged) lines.push('No damage found.')
   else if (pages !== undefined) {
     lines.push(
-      `Damaged: ${damagedRecords.length} records, ${damagedPages.length} pages. See what can be saved: stowage store repair --dry-run`,
+      `Damaged: ${formatCount(damagedRecords.length, 'record')}, ${formatCount(damagedPages.length, 'page')}. See what can be saved: stowage store repair --dry-run`,
     )
-  } else lines.push(`Damaged: ${damagedRecords.length} records.`)
+  } else lines.push(`Damaged: ${formatCount(damagedRecords.length, 'record')}.`)
   return `${lines.join('\n')}\n`
 }
 
