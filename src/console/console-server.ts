@@ -72,7 +72,9 @@ export function createConsoleServer(options: ConsoleServerOptions, { port, token
     ...{ kubeconfig: options.kubeconfig, context: options.context },
   })
   setMaxListeners(0, stop.signal) // every request adds a listener
-  history.run(stop.signal).catch((error: unknown) => log.error({ err: error }, 'The console stopped taking samples'))
+  history
+    .run(stop.signal)
+    .catch((error: unknown) => log.error({ err: error }, 'cannot continue taking samples for the history'))
 
   async function route(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     checkHost(incoming, port)

@@ -97,7 +97,7 @@ function describeNextAttempt({ phase, nextAttempt, waitsFor }: Operation, nowMs:
   return []
 }
 
-/** The kinds that `stowage retry` accepts. */
+/** The names that `stowage retry` accepts for the kinds whose operations are diagnosed. */
 const RETRY_KINDS: Readonly<Record<string, string>> = {
   PersistentVolumeClaim: 'pvc',
   PersistentVolume: 'pv',

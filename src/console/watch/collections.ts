@@ -81,7 +81,7 @@ export function createCollections(options: CollectionsOptions): Collections {
     entries.set(path, entry)
     collection
       .run()
-      .catch((error: unknown) => log.error({ err: error, path }, 'The console cannot watch a collection'))
+      .catch((error: unknown) => log.error({ err: error, path }, 'cannot watch a collection'))
       .finally(() => stop(path, entry)) // after a final error, the next subscriber starts again
     return entry
   }

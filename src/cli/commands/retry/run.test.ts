@@ -68,7 +68,7 @@ describe('stowage retry', () => {
     expect(await readAnnotation()).toBe(undefined)
   })
 
-  it('PLUS-15 reports that nothing waits', async () => {
+  it('PLUS-15 reports that the object has no operation if there is none', async () => {
     expect(await retry('pvc/orders')).toContain('No operation of this object is in progress or waiting.')
   })
 
@@ -86,7 +86,7 @@ describe('stowage retry', () => {
     ['pvc/a/b', 'expected KIND/NAME'],
     ['secret/a', 'unknown kind "secret". Kinds: pvc, pv, pod, va, node, vac.'],
     ['constructor/a', 'unknown kind "constructor". Kinds: pvc, pv, pod, va, node, vac.'],
-  ])('SYS-12 rejects the argument %j', (object, message) => {
+  ])('SYS-12 rejects the argument %j with the message "%s"', (object, message) => {
     const read = () => readRetryRequest(object, { output: 'text' })
     expect(read).toThrow(UsageError)
     expect(read).toThrow(message)

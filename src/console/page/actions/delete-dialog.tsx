@@ -4,12 +4,12 @@ import { StatusIcon } from '../components/status.tsx'
 import { deleteWrite } from '../logic/claim-actions.ts'
 import type { ClaimView } from '../logic/claim-view.ts'
 import { formatBytes } from '../logic/format.ts'
-import { useRelatives } from '../screens/claims/relatives.ts'
+import { useRelatedObjects } from '../screens/claims/related-objects.ts'
 import { WriteDialog } from './write-dialog.tsx'
 
 export function DeleteDialog({ view, onClose }: { readonly view: ClaimView; onClose(): void }) {
   const { claim, pods, usage } = view
-  const { volume } = useRelatives(view)
+  const { volume } = useRelatedObjects(view)
   const typed = useSignal('')
   const isBound = claim.volumeName !== undefined
   // Assume that data is lost until the volume has been read.

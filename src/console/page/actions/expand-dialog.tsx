@@ -9,7 +9,7 @@ import { formatBytes } from '../logic/format.ts'
 import { findFreeStorage } from '../logic/free-storage.ts'
 import { formatQuantity, readSize } from '../logic/quantity.ts'
 import { computeQuotaEffects } from '../logic/quota-check.ts'
-import { useRelatives } from '../screens/claims/relatives.ts'
+import { useRelatedObjects } from '../screens/claims/related-objects.ts'
 import { capacities, nodes, quotas, useCollections } from '../state/collections.ts'
 import { QuotaEffects } from './quota-effects.tsx'
 import { WriteDialog } from './write-dialog.tsx'
@@ -31,7 +31,7 @@ const roundUp = (bytes: number): number => {
 export function ExpandDialog({ view, onClose }: { readonly view: ClaimView; onClose(): void }) {
   useCollections(capacities, nodes, quotas)
   const { claim } = view
-  const { volume } = useRelatives(view)
+  const { volume } = useRelatedObjects(view)
   const requestBytes = claim.requestBytes ?? 0
   const currentBytes = Math.max(requestBytes, claim.capacityBytes ?? 0)
   const text = useSignal(formatQuantity(roundUp(currentBytes * 1.25)))

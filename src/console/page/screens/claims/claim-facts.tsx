@@ -8,12 +8,12 @@ import type { Tone } from '../../logic/claim-status.ts'
 import type { ClaimView } from '../../logic/claim-view.ts'
 import { formatBytes, formatPercent, formatRate } from '../../logic/format.ts'
 import { linkTo } from '../../logic/url.ts'
-import { useRelatives } from './relatives.ts'
+import { useRelatedObjects } from './related-objects.ts'
 
 const PODS_MAX = 3
 
 export function ClaimFacts({ view }: { readonly view: ClaimView }) {
-  const { volume, attachments } = useRelatives(view)
+  const { volume, attachments } = useRelatedObjects(view)
   const { claim, pods, usage, node } = view
   const driver = volume?.driver ?? usage?.driver
   return (

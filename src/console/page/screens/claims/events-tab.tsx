@@ -1,4 +1,4 @@
-// The events of a claim and its relatives (volume, attachments, pods) in one list, newest first.
+// The events of a claim and its related objects (volume, attachments, pods) in one list, newest first.
 import { useEffect, useMemo } from 'preact/hooks'
 import { Age } from '../../components/age.tsx'
 import { Empty, Refused } from '../../components/empty.tsx'
@@ -6,13 +6,13 @@ import { StatusIcon } from '../../components/status.tsx'
 import type { ClaimView } from '../../logic/claim-view.ts'
 import type { EventRow } from '../../rows/cluster.ts'
 import { eventsOf } from '../../state/collections.ts'
-import { useRelatives } from './relatives.ts'
+import { useRelatedObjects } from './related-objects.ts'
 
-/** Bounds the relatives whose events are watched: a claim may be used by hundreds of pods. */
+/** Bounds the related objects whose events are watched: a claim may be used by hundreds of pods. */
 const RELATIVES_MAX = 12
 
 export function EventsTab({ view }: { readonly view: ClaimView }) {
-  const { volume, attachments } = useRelatives(view)
+  const { volume, attachments } = useRelatedObjects(view)
   const sources = [
     { namespace: view.namespace, uid: view.uid },
     ...(volume ? [{ namespace: 'default', uid: volume.uid }] : []),

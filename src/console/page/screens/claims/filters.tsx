@@ -130,7 +130,7 @@ function readSaved(): readonly SavedFilter[] {
   }
 }
 
-function store(filters: readonly SavedFilter[]): void {
+function storeFilters(filters: readonly SavedFilter[]): void {
   saved.value = filters.slice(-SAVED_MAX)
   writePreference(PREFERENCE, JSON.stringify(saved.value))
 }
@@ -140,7 +140,7 @@ function SavedFilters({ params }: { readonly params: Params }) {
   const isCurrent = (other: Params) => linkTo('claims', other) === linkTo('claims', filter)
   const save = () => {
     const name = Object.values(filter).join(' ')
-    store([...saved.value.filter((other) => other.name !== name), { name, params: filter }])
+    storeFilters([...saved.value.filter((other) => other.name !== name), { name, params: filter }])
   }
   return (
     <div class="chips">
@@ -153,7 +153,7 @@ function SavedFilters({ params }: { readonly params: Params }) {
             type="button"
             class="button-link"
             aria-label={`Forget the filter ${name}`}
-            onClick={() => store(saved.value.filter((other) => other.name !== name))}
+            onClick={() => storeFilters(saved.value.filter((other) => other.name !== name))}
           >
             ×
           </button>

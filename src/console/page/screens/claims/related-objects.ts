@@ -4,12 +4,12 @@ import type { ClaimView } from '../../logic/claim-view.ts'
 import { type AttachmentRow, projectVolume, type VolumeRow } from '../../rows/storage.ts'
 import { attachments, useCollections, WatchedCollection } from '../../state/collections.ts'
 
-interface Relatives {
+interface RelatedObjects {
   readonly volume: VolumeRow | undefined
   readonly attachments: readonly AttachmentRow[]
 }
 
-export function useRelatives({ claim }: ClaimView): Relatives {
+export function useRelatedObjects({ claim }: ClaimView): RelatedObjects {
   const { volumeName } = claim
   useCollections(attachments)
   const volumes = useMemo(() => (volumeName === undefined ? undefined : volumeCollection(volumeName)), [volumeName])
