@@ -20,7 +20,7 @@ import {
   pollUntil,
   remove,
   startCommand,
-  startSeparately,
+  startServerWithDriver,
   stopAll,
   VOLUMES,
   waitForCapacities,
@@ -196,7 +196,7 @@ describe('components of the previous release on a server of this version', () =>
   it('SYS-28 schedule a pod, provision, expand and delete its volume', async () => {
     const previousProgram = await unpackRelease(PREVIOUS_RELEASE)
     const startPrevious = (...args: string[]) => startCommand(args, {}, previousProgram)
-    await startSeparately({ segments: ['host=n1'], sizeGi: 20 })
+    await startServerWithDriver({ segments: ['host=n1'], sizeGi: 20 })
     await startPrevious('controllers', '--no-leader-election')
     await startPrevious('scheduler', '--no-leader-election')
     await startPrevious(

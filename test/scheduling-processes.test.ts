@@ -18,7 +18,7 @@ import {
   restartServer,
   server,
   startCommand,
-  startSeparately,
+  startServerWithDriver,
   stopAll,
   waitForCapacities,
   waitUntilScheduled,
@@ -52,7 +52,7 @@ describe('scheduling with separate processes', () => {
     'CAP-17 CAP-20 resumes after the API server was %s for ten seconds, and recreates no capacity object',
     async (_name, outage) => {
       const hosts = ['n1', 'n2', 'n3']
-      await startSeparately({ segments: hosts.map((name) => `host=${name}`), sizeGi: 20 })
+      await startServerWithDriver({ segments: hosts.map((name) => `host=${name}`), sizeGi: 20 })
       await startCommand(['controllers', '--no-leader-election'])
       await startCommand(['scheduler', '--no-leader-election'])
       await startCommand([
@@ -79,7 +79,7 @@ describe('scheduling with separate processes', () => {
   )
 
   it('CAP-5 CAP-9 deletes the capacity object of a node that was removed with its driver', async () => {
-    await startSeparately({ segments: ['host=n1'], sizeGi: 20 })
+    await startServerWithDriver({ segments: ['host=n1'], sizeGi: 20 })
     await createClass('local')
     for (const name of ['n1', 'n2']) await createNode(name, { host: name })
     const provisioner = await startCommand(

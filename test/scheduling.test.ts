@@ -11,8 +11,8 @@ import {
   createClass,
   createNode,
   createPod,
-  DRIVER,
-  DRIVERS,
+  DRIVER_NAME,
+  CSI_DRIVERS,
   driver,
   get,
   list,
@@ -26,7 +26,7 @@ import {
   post,
   remove,
   server,
-  startUp,
+  startUpWithDriver,
   stopAll,
   VOLUMES,
   waitForCapacities,
@@ -38,7 +38,7 @@ afterEach(stopAll)
 
 describe('the examples of the design document', () => {
   it('CAP-4 CAP-11 CAP-12 CAP-15 local storage has a segment per node, and a pod waits until one has capacity', async () => {
-    await startUp({ segments: ['host=n1', 'host=n2'], sizeGi: 10 })
+    await startUpWithDriver({ segments: ['host=n1', 'host=n2'], sizeGi: 10 })
     await createClass('local')
     for (const name of ['n1', 'n2']) await createNode(name, { host: name })
     await waitForCapacities('local n1: 10Gi', 'local n2: 10Gi')
@@ -59,7 +59,7 @@ describe('the examples of the design document', () => {
   })
 
   it('CAP-6 CAP-15 one pool reports different capacity for classes with different redundancy', async () => {
-    await startUp({ segments: ['host=n1'], sizeGi: 10 })
+    await startUpWithDriver({ segments: ['host=n1'], sizeGi: 10 })
     await createClass('striped')
     await createClass('mirrored', { parameters: { copies: '2' } })
     await createNode('n1', { host: 'n1' })
@@ -76,7 +76,7 @@ describe('the examples of the design document', () => {
   })
 
   it('CAP-4 CAP-15 network storage has one capacity object per region and class', async () => {
-    await startUp({ segments: ['region=east', 'region=west'], sizeGi: 20 })
+    await startUpWithDriver({ segments: ['region=east', 'region=west'], sizeGi: 20 })
     await createClass('net')
     for (const [name, region] of Object.entries({ e1: 'east', e2: 'east', w1: 'west' }))
       await createNode(name, { region })
@@ -96,7 +96,7 @@ describe('the examples of the design document', () => {
 
 describe('between selecting a node and creating the volume', () => {
   const startTwoNodes = async () => {
-    await startUp({ segments: ['host=n1', 'host=n2'], sizeGi: 10 })
+    await startUpWithDriver({ segments: ['host=n1', 'host=n2'], sizeGi: 10 })
     await createClass('local')
     for (const name of ['n1', 'n2']) await createNode(name, { host: name })
     await waitForCapacities('local n1: 10Gi', 'local n2: 10Gi')
@@ -225,7 +225,7 @@ describe('between selecting a node and creating the volume', () => {
 
 describe('an unschedulable pod', () => {
   it('CAP-12 is not retried after unrelated changes', async () => {
-    await startUp({ segments: ['host=n1', 'host=n2'], sizeGi: 10 })
+    await startUpWithDriver({ segments: ['host=n1', 'host=n2'], sizeGi: 10 })
     await createClass('local')
     await createClass('other')
     for (const name of ['n1', 'n2']) await createNode(name, { host: name })
@@ -262,7 +262,7 @@ async function countAttempts(): Promise<Record<string, number>> {
 
 describe('invalid input', () => {
   it('CAP-7 CAP-11 CAP-12 is reported on the pod, and other pods are scheduled', async () => {
-    await startUp({ segments: ['host=n1'], sizeGi: 10 })
+    await startUpWithDriver({ segments: ['host=n1'], sizeGi: 10 })
     await createClass('local')
     await createNode('n1', { host: 'n1' })
     await createNode('n2', { host: 'elsewhere' }) // outside the driver's topology
@@ -307,15 +307,15 @@ describe('invalid input', () => {
   })
 
   it('CAP-2 CAP-11 such as the capacity of a driver that has not opted in is ignored', async () => {
-    await startUp({ segments: ['host=n1'], sizeGi: 10 })
-    await patch(`${DRIVERS}/${DRIVER}`, { spec: { storageCapacity: false } })
+    await startUpWithDriver({ segments: ['host=n1'], sizeGi: 10 })
+    await patch(`${CSI_DRIVERS}/${DRIVER_NAME}`, { spec: { storageCapacity: false } })
     await createClass('local')
     await createNode('n1', { host: 'n1' })
     await createPod('a', { ephemeral: { scratch: claimSpec(100, 'local') } })
     await pollUntil(async () =>
       (await listCalls('CreateVolume')).some(({ outcome }) => outcome === 'RESOURCE_EXHAUSTED'),
     )
-    await patch(`${DRIVERS}/${DRIVER}`, { spec: { storageCapacity: true } })
+    await patch(`${CSI_DRIVERS}/${DRIVER_NAME}`, { spec: { storageCapacity: true } })
     await waitForMessage('a', NO_SPACE)
   })
 })

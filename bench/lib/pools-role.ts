@@ -1,5 +1,5 @@
-// A CSI driver for local storage on many nodes, in a separate process: one pool per node and class, in memory. Every call
-// takes the same short time, regardless of the number of pools and volumes.
+// A CSI driver for local storage on many nodes, in a separate process: one pool, in memory, per node and value of the class
+// parameter `pool`. Every call takes the same short time, regardless of the number of pools and volumes.
 import { systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { CsiError } from '../../src/csi/index.ts'

@@ -15,7 +15,7 @@ const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '
 
 export const escapeXml = (text: string): string => text.replace(/[&<>"]/g, (character) => ESCAPES[character]!)
 
-/** The class of a text decides its font; other classes have the default font. */
+/** The class of a text decides its font and colour. */
 export type TextClass = 'title' | 'small' | 'label' | 'value' | 'bad'
 
 /** Height of a line of text in pixels. */

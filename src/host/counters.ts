@@ -1,5 +1,5 @@
-// Reads IO totals and rates of devices from /sys/block/*/stat. The counters of the kernel belong to the loop number and
-// continue across volumes, so each volume is counted from a baseline.
+// Reads IO totals and rates of devices from /sys/block/*/stat. The kernel keeps the counters of a loop device when another
+// volume is attached to it, so each volume is counted from a baseline.
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Clock } from '../base/clock.ts'

@@ -1,5 +1,5 @@
-// Parses `losetup --list --json`. Its releases differ: booleans are true and false or 1 and 0, numbers may be strings, and
-// device numbers may be padded with spaces.
+// Parses the output of `losetup --list --json`. Releases of losetup differ: booleans are true and false or 1 and 0, numbers may
+// be strings, and device numbers may be padded with spaces.
 import type { LoopDevice } from './host.ts'
 
 export const LOOP_COLUMNS = 'NAME,BACK-FILE,BACK-INO,BACK-MAJ:MIN,RO,AUTOCLEAR,OFFSET,SIZELIMIT'

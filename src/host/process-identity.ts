@@ -1,4 +1,5 @@
-// Identifies a process beyond its PID, which the kernel reuses: by the boot of the machine and its start time.
+// Identifies a process by its PID, its start time and the boot of the machine, because the kernel reuses PIDs. Signals a process
+// only if it is the identified one.
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 

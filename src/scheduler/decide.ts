@@ -1,5 +1,5 @@
 // Decides where a pod runs: returns the node that fits best or, if no node fits, the rejection and the pods to preempt.
-// Writes and assumes nothing. Both schedule-one.ts and the simulation in offline/ use it.
+// Writes and assumes nothing; only `rotation` advances. Both schedule-one.ts and the simulation in offline/ use it.
 import type { Random } from '../base/clock.ts'
 import type { ClusterState } from './cluster/cluster-state.ts'
 import type { NodeInfo } from './cluster/node-info.ts'

@@ -1,5 +1,5 @@
 // Starts the processes of the console tests: `stowage up` with two nodes and real volumes, and `stowage console` with the
-// credentials of an administrator or a viewer.
+// credentials of a kubeconfig. Builds and applies the manifests of the tests.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -37,7 +37,8 @@ export async function startConsole(kubeconfig: string, flags: readonly string[] 
   }
 }
 
-export interface StagedSystem {
+/** `stowage up` with two nodes and real volumes. */
+export interface TestSystem {
   readonly server: RunningServer
   /** Runs kubectl as administrator and returns its output. */
   kubectl(...args: readonly string[]): Promise<string>
@@ -45,12 +46,13 @@ export interface StagedSystem {
   apply(manifests: string): Promise<void>
   /** Ends the server with SIGKILL and starts it again on the same address and data. */
   restart(): Promise<void>
-  remove(): Promise<void>
+  /** Deletes all pods and claims, ends the server, and removes its data. */
+ remove(): Promise<void>
 }
 
 const run = promisify(execFile)
 
-export async function startStagedSystem(): Promise<StagedSystem> {
+export async function startTestSystem(): Promise<TestSystem> {
   const dataDir = await mkdtemp(join(tmpdir(), 'stowage-console-'))
   const start = (listen: string) =>
     startServer({

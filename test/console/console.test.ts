@@ -11,9 +11,9 @@ import {
   type ConsoleProcess,
   claimManifest,
   podManifest,
-  type StagedSystem,
+  type TestSystem,
   startConsole,
-  startStagedSystem,
+  startTestSystem,
 } from './console.fixture.ts'
 
 const skipMessage = browserSkipReason() ?? skipReason(await probeThisMachine(), ['loop', 'mount'])
@@ -30,13 +30,13 @@ const FIND_OVERFLOW = `(() => {
 })()`
 
 describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped: ${skipMessage})` : ''}`, () => {
-  let system: StagedSystem
+  let system: TestSystem
   let console: ConsoleProcess
   let browser: Browser
   const openPages: OpenPage[] = []
 
   beforeAll(async () => {
-    system = await startStagedSystem()
+    system = await startTestSystem()
     console = await startConsole(system.server.kubeconfig)
     browser = await launchBrowser()
     await system.apply(

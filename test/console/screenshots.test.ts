@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
 import { launchBrowser, openPage } from './browser.ts'
-import { startConsole, startStagedSystem } from './console.fixture.ts'
+import { startConsole, startTestSystem } from './console.fixture.ts'
 import { CLAIM_MANIFESTS, CLUSTER_MANIFESTS, READY_PODS } from './staged-shop.ts'
 
 const DIR = join(import.meta.dirname, '../../docs/how-to/console')
@@ -57,7 +57,7 @@ function checkScreenshots(): void {
 
 function makeScreenshots(): void {
   it('are written to docs/how-to/console', { timeout: 600_000 }, async () => {
-    const system = await startStagedSystem()
+    const system = await startTestSystem()
     const console = await startConsole(system.server.kubeconfig)
     const browser = await launchBrowser()
     try {

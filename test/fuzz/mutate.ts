@@ -1,4 +1,4 @@
-// Damages valid input: changes values of an object, or corrupts its text.
+// Damages valid input: changes values of an object, or corrupts its text. Also lists hostile strings, numbers and YAML bodies.
 import type { Dice } from './dice.ts'
 
 /** Strings that often cause bugs. */
@@ -140,7 +140,7 @@ function mutateOnce(dice: Dice, root: unknown): unknown {
   const { parent, key } = dice.pick(locations)
   const value = parent[key]
   if (dice.oneIn(2) && createHostileValueOfType(dice, value) !== undefined) {
-    setProperty(parent, key, createHostileValueOfType(dice, value)) // a value of the same type passes the decoder and reaches validation
+    setProperty(parent, key, createHostileValueOfType(dice, value)) // a value of the same type usually passes the decoder and reaches validation
     return root
   }
   switch (dice.int(10)) {

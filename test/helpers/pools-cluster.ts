@@ -1,5 +1,6 @@
-// A cluster for scheduling tests: a server, a fake CSI driver with a pool per topology segment, further processes, and
-// functions that create objects. Nodes are objects without an agent.
+// A cluster for scheduling tests. Starts and stops a fake CSI driver with a pool per topology segment, the server, and further
+// `stowage` commands; creates nodes (objects without an agent), classes, claims and pods; and waits for what the components
+// write. One cluster exists at a time: its processes are module variables.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +8,7 @@ import { type RunningFakeDriver, startFakeDriver } from './fake-driver.ts'
 import { type RunningServer, startServer } from './server.ts'
 import { type RunningStowage, startStowage } from './stowage.ts'
 
-export const DRIVER = 'pools.example.com'
+export const DRIVER_NAME = 'pools.example.com'
 export const NO_SPACE = 'node(s) did not have enough free storage'
 export const PODS = '/api/v1/namespaces/default/pods'
 export const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
@@ -15,7 +16,7 @@ export const VOLUMES = '/api/v1/persistentvolumes'
 export const NODES = '/api/v1/nodes'
 export const CSI_NODES = '/apis/storage.k8s.io/v1/csinodes'
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
-export const DRIVERS = '/apis/storage.k8s.io/v1/csidrivers'
+export const CSI_DRIVERS = '/apis/storage.k8s.io/v1/csidrivers'
 export const CAPACITIES = '/apis/storage.k8s.io/v1/csistoragecapacities'
 
 export let driver: RunningFakeDriver
@@ -30,23 +31,24 @@ export interface Pools {
   readonly sizeGi: number
 }
 
-/** Starts `stowage up`, connected to the driver. */
-export async function startUp(pools: Pools): Promise<void> {
+/** Starts the driver, and `stowage up` connected to it. */
+export async function startUpWithDriver(pools: Pools): Promise<void> {
   await startDriver(pools)
   await startServerCommand('up', ['--driver-socket', driver.endpoint])
 }
 
-/** Starts the API server alone. Other components run in their own processes, see `startCommand`. */
-export async function startSeparately(pools: Pools): Promise<void> {
+/** Starts the driver and the API server, not connected. Other components run in their own processes, see `startCommand`. */
+export async function startServerWithDriver(pools: Pools): Promise<void> {
   await startDriver(pools)
   await startServerCommand('server')
 }
 
+/** Starts the server and waits until it has the CSIDriver. */
 async function startServerCommand(command: 'up' | 'server', flags: readonly string[] = []): Promise<void> {
   server = await startServer({ dataDir: join(dir, 'data'), command, flags })
-  if (command === 'server') return post(DRIVERS, { metadata: { name: DRIVER }, spec: { storageCapacity: true } })
-  await pollUntil(async () => (await server.call('GET', `${DRIVERS}/${DRIVER}`)).status === 200)
-  await remove(`${CLASSES}/${DRIVER}`) // the tests create their own classes, and expect no capacity of others
+  if (command === 'server') return post(CSI_DRIVERS, { metadata: { name: DRIVER_NAME }, spec: { storageCapacity: true } })
+  await pollUntil(async () => (await server.call('GET', `${CSI_DRIVERS}/${DRIVER_NAME}`)).status === 200)
+  await remove(`${CLASSES}/${DRIVER_NAME}`) // the tests create their own classes, and expect no capacity of others
 }
 
 /** Starts the killed API server again at its address. */
@@ -73,7 +75,7 @@ export async function startCommand(
 async function startDriver({ segments, sizeGi }: Pools): Promise<void> {
   dir = await mkdtemp(join(tmpdir(), 'stowage-scheduling-'))
   const topology = segments.flatMap((segment) => ['--topology', segment])
-  driver = await startFakeDriver({ flags: ['--name', DRIVER, '--capacity', `${sizeGi}Gi`, ...topology] })
+  driver = await startFakeDriver({ flags: ['--name', DRIVER_NAME, '--capacity', `${sizeGi}Gi`, ...topology] })
 }
 
 /** Stops all processes and removes their files. Call after each test. */
@@ -112,14 +114,14 @@ export async function pollUntil<T>(poll: () => Promise<T | undefined | false>): 
 export async function createNode(name: string, labels: Record<string, string>): Promise<void> {
   const status = { allocatable: { cpu: '8', memory: '32Gi', pods: '110' } }
   await post(NODES, { metadata: { name, labels: { 'kubernetes.io/hostname': name, ...labels } }, status })
-  const drivers = [{ name: DRIVER, nodeID: name, topologyKeys: Object.keys(labels) }]
+  const drivers = [{ name: DRIVER_NAME, nodeID: name, topologyKeys: Object.keys(labels) }]
   await post(CSI_NODES, { metadata: { name }, spec: { drivers } })
 }
 
 export const createClass = (name: string, fields: object = {}) =>
   post(CLASSES, {
     metadata: { name },
-    provisioner: DRIVER,
+    provisioner: DRIVER_NAME,
     volumeBindingMode: 'WaitForFirstConsumer',
     ...fields,
   })

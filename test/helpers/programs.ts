@@ -1,4 +1,4 @@
-// Checks for external programs that some tests need. With CI=true, a missing program fails those tests; otherwise they are
+// Checks for external programs that some tests need. If CI is set, a missing program fails those tests; otherwise they are
 // skipped.
 import { execFileSync } from 'node:child_process'
 

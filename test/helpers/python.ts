@@ -1,4 +1,4 @@
-// Creates a Python environment with the packages of a requirements file, and reuses it in later runs. With CI=true, a
+// Creates a Python environment with the packages of a requirements file, and reuses it in later runs. If CI is set, a
 // failure to create it fails the tests that need it; otherwise they are skipped with the reason.
 import { execFile } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'

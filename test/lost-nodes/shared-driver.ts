@@ -20,7 +20,7 @@ export interface SharedDriver {
   startNode(node: string): Promise<void>
   /** Stops the driver of a node. Its mounts stay. */
   stopNode(node: string): Promise<void>
-  /** Clears what the driver of a node has mounted, as a restart of the machine does. */
+  /** Clears the driver's state of the volumes on a node, as a restart of the machine does. */
   forgetMounts(node: string): void
   stop(): Promise<void>
 }

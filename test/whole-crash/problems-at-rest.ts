@@ -54,7 +54,7 @@ export function findProblems(state: RestingState, past: RecordedPast): string[] 
   ]
 }
 
-/** Returns storage without a PersistentVolume that no controller had to delete. */
+/** Returns the storage that no controller had to delete, and the storage that an administrator created by calling the driver. */
 export async function findAbandonedStorage({ recorder, storage, workload }: RestDeps): Promise<DriverVolume[]> {
   const { abandoned } = replay(recorder.history(), workload.userDeletedUids)
   const volumes = [...(await storage.volumes()).values()]
@@ -284,7 +284,7 @@ const claimKeysOf = ({ metadata, spec }: any): string[] =>
     return claim ? [`${metadata.namespace}/${claim}`] : []
   })
 
-/** Returns quotas whose usage differs from the sum over their objects. */
+/** Returns a problem for each quota whose usage differs from the sum over its objects. */
 function findQuotaProblems({ claims, quotas, configMaps }: RestingState): string[] {
   const problems: string[] = []
   for (const namespace of NAMESPACES) {
@@ -302,7 +302,7 @@ function findQuotaProblems({ claims, quotas, configMaps }: RestingState): string
   return problems
 }
 
-/** Returns directories of deleted pods, and loop devices of volumes that are not in use. */
+/** Returns a problem for each directory of a deleted pod, and for each loop device of a volume that is not in use. */
 function nodeLeftovers({ pods, claims, volumes, podDirs, attachedVolumeIds }: RestingState): string[] {
   const uids = new Set(pods.map(({ metadata }) => metadata.uid))
   const usedClaimKeys = new Set(pods.flatMap(claimKeysOf))

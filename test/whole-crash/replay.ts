@@ -1,5 +1,5 @@
-// Replays the recorded history, one revision after the other, to the checkers of the simulator, and checks that sizes do
-// not decrease and quotas are not exceeded.
+// Replays the recorded history, one revision after the other: runs the simulator's checker of bindings, checks that sizes do
+// not decrease and quotas are not exceeded, and collects the storage that was abandoned and the storage that may be deleted.
 import { type ClaimOrVolumeChange, type ClaimsAndVolumes, checkBindings } from '../../src/sim/checkers/bindings.ts'
 import { type AbandonedStorage, trackAbandonedStorage } from './abandoned.ts'
 import { assetOf, type Claim, type Volume } from './assets.ts'

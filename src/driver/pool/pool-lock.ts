@@ -1,5 +1,5 @@
-// Locks a pool, so that only one driver uses it. The lock is an abstract Unix socket, on which only one process can listen and
-// which the kernel releases when the process exits.
+// Locks a pool, so that only one driver of a network namespace uses it. The lock is an abstract Unix socket, on which only one
+// process of the namespace can listen, and which the kernel releases when the process exits.
 import { stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 

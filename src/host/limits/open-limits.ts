@@ -1,4 +1,4 @@
-// Detects whether this machine limits IO with io.max of cgroup v2, with blkio of cgroup v1, or not at all.
+// Opens the IO limits of this machine: io.max of cgroup v2, blkio of cgroup v1, or none. Detects which of them is available.
 import { constants } from 'node:fs'
 import { access, readFile } from 'node:fs/promises'
 import { join } from 'node:path'

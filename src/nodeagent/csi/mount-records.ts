@@ -27,6 +27,7 @@ export interface Staging extends VolumeIdentity {
 }
 
 export interface Publication extends VolumeIdentity {
+  /** The UID of the pod. */
   readonly uid: string
   /** The name of the PV, or of the inline volume in the pod. */
   readonly volumeName: string
@@ -47,10 +48,11 @@ export interface MountRecords {
   publication(uid: string, volume: string): Publication | undefined
   stagingOf(volume: VolumeIdentity): Staging | undefined
   stagings(): Staging[]
-  /** Must be called before the driver call. */
-  recordPublication(publication: Publication): Promise<void>
-  recordStaging(staging: Staging): Promise<void>
-  /** Must be called after the unmount. Throws and removes nothing if the target is mounted or not empty. */
+  /** Must be called before the driver publishes the volume. */
+    recordPublication(publication: Publication): Promise<void>
+  /** Must be called before the driver stages the volume. */
+ recordStaging(staging: Staging): Promise<void>
+  /** Must be called after the unmount. Throws and removes nothing if the target is mounted or is a directory with files. */
   removePublication(publication: Publication): Promise<void>
   removeStaging(staging: Staging): Promise<void>
 }
@@ -174,9 +176,9 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
   })
 
   async function removeDirectory(path: string): Promise<void> {
-    if (await disk.isMountPoint(path)) throw new Error(`${path} is still mounted; nothing was removed`)
+    if (await disk.isMountPoint(path)) throw new Error(`${path} is still mounted, so it was not removed`)
     if ((await disk.kindOf(path)) === 'directory' && !(await disk.removeEmptyDirectory(path))) {
-      throw new Error(`${path} is not mounted, but not empty; nothing was removed. Check its contents`)
+      throw new Error(`${path} is not mounted, but not empty, so it was not removed. Check its contents`)
     }
   }
 
@@ -224,7 +226,7 @@ export function createMountRecords({ disk, paths, nodeName, log }: MountRecordsD
         await disk.removeFile(join(paths.csiVolume(uid, volumeName), VOL_DATA))
         await removeDirectory(paths.csiVolume(uid, volumeName))
       } else {
-        if (await disk.isMountPoint(target)) throw new Error(`${target} is still mounted; nothing was removed`)
+        if (await disk.isMountPoint(target)) throw new Error(`${target} is still mounted, so it was not removed`)
         await disk.removeFile(paths.blockLink(uid, volumeName))
         const isLast = [...(publicationsByVolume.get(volumeKey(publication)) ?? [])].every(
           (otherPublication) => otherPublication === publication,

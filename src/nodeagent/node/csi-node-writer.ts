@@ -79,7 +79,7 @@ export function createCsiNodeWriter({ client, nodeName, clock, recordEvent }: Cs
     return client.create(csiNodeKind, { metadata: { name: nodeName, ownerReferences: [owner] }, spec: { drivers: [] } })
   }
 
-  async function writeDriver(driver: DriverNodeInfo): Promise<void> {
+  async function writeCsiNode(driver: DriverNodeInfo): Promise<void> {
     const entry = toCsiNodeDriver(driver)
     let csiNode = await getOrCreateCsiNode()
     const previousEntry = csiNode.spec.drivers.find(({ name }) => name === driver.name)
@@ -92,7 +92,7 @@ export function createCsiNodeWriter({ client, nodeName, clock, recordEvent }: Cs
     await client.update(csiNodeKind, { ...csiNode, spec: { drivers: [...otherDrivers, entry] } })
   }
 
-  async function writeLabels({ name, nodeId, topology }: DriverNodeInfo): Promise<void> {
+  async function writeNode({ name, nodeId, topology }: DriverNodeInfo): Promise<void> {
     const currentNode = await client.get(nodeKind, ref)
     const conflict = describeLabelConflict(currentNode, name, topology)
     if (conflict) {
@@ -144,8 +144,8 @@ export function createCsiNodeWriter({ client, nodeName, clock, recordEvent }: Cs
     ensureCsiNode: () => lock('node', () => retryOnConflict(async () => void (await getOrCreateCsiNode()))),
     addDriver: (driver) =>
       lock('node', async () => {
-        await retryOnConflict(() => writeLabels(driver))
-        await retryOnConflict(() => writeDriver(driver))
+        await retryOnConflict(() => writeNode(driver))
+        await retryOnConflict(() => writeCsiNode(driver))
       }),
     clearConflict: (driverName) =>
       lock('node', () =>

@@ -39,7 +39,7 @@ export async function reportUsage(options: UsageReportOptions, signal: AbortSign
           reportedMs = clock.monotonicMs()
         } else delayMs = RETRY_MS
       } catch (error) {
-        log.debug({ reason: (error as Error).message }, 'the usage of volumes is reported later')
+        log.debug({ reason: (error as Error).message }, 'cannot report the usage of volumes; retrying')
         delayMs = RETRY_MS
       }
     }

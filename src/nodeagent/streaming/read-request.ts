@@ -64,7 +64,8 @@ function readLogRequest(
   const sinceMs =
     sinceSeconds === undefined ? (sinceTime ? Date.parse(sinceTime) : undefined) : nowMs - sinceSeconds * 1_000
   const numbers = { tailLines, limitBytes, sinceMs }
-  const invalid = Object.entries(numbers).find(
+  const sinceParameter = sinceSeconds === undefined ? 'sinceTime' : 'sinceSeconds'
+  const invalid = Object.entries({ tailLines, limitBytes, [sinceParameter]: sinceMs }).find(
     ([, value]) => value !== undefined && !Number.isSafeInteger(Math.trunc(value)),
   )
   if (invalid) return { is: 'invalid', message: `${invalid[0]} is not valid` }

@@ -1,4 +1,4 @@
-// Carries a command's streams over SPDY. The client opens one SPDY stream for each, with its type in the header
+// Carries a command's streams over SPDY. The client opens one SPDY stream for each of them, with its type in the header
 // `streamType`; the result is sent on the stream `error`. The connection is complete when all requested streams are open.
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../../base/clock.ts'
@@ -14,7 +14,7 @@ export const SPDY_COMMAND_PROTOCOLS = ['v4.channel.k8s.io', 'v3.channel.k8s.io',
 const OPEN_MS_MAX = 30_000
 /** Time for the client to close the connection after it has received the result. */
 const CLOSE_MS_MAX = 5_000
-/** A longer resize message is dropped. */
+/** A longer resize message is truncated while it is incomplete, so that it cannot be parsed and has no effect. */
 const RESIZE_CHARACTERS_MAX = 1_024
 
 export interface UpgradedSocket {
@@ -23,7 +23,7 @@ export interface UpgradedSocket {
   readonly protocol: string
 }
 
-/** Resolves when the client has opened all streams. Throws if it does not. */
+/** Resolves when the client has opened all streams. Throws if the connection ends or OPEN_MS_MAX passes before. */
 export async function spdyStreams(
   { socket, head, protocol }: UpgradedSocket,
   request: StreamRequest,

@@ -1,4 +1,5 @@
-// A fake system for tests of checkers: the test makes every commit, driver call and mount. Nothing runs in the background.
+// A fake system for tests of checkers: the test makes every commit, driver call and mount. Nothing runs in the background. Also
+// builds the objects that the tests store.
 import type { Message } from '@bufbuild/protobuf'
 import type { Registry } from 'prom-client'
 import type { DriverCall, System, SystemNode } from '../engine/system.ts'

@@ -170,12 +170,12 @@ async function printShrunkPlan(
     progress: ({ steps }, runs) => program.progress(`${steps.length} steps left after ${runs} runs`),
   })
   if (!result) {
-    // A worker runs many seeds in one process.
-    print('The seed did not fail again in its own process: state of an earlier run influenced it.\n')
+    // A worker runs many seeds in one process, and shrinking starts after a run in this process.
+    print('The plan did not fail again: state that an earlier run left in the process influenced one of the runs.\n')
     return
   }
   print(
-    `${plan.steps.length} steps became ${result.plan.steps.length} in ${result.runs} runs${result.isSmallest ? '' : ' (budget used up)'}.\n\n`,
+    `${plan.steps.length} steps became ${result.plan.steps.length} in ${result.runs} runs${result.isComplete ? '' : ' (budget used up)'}.\n\n`,
   )
   print(formatTimeline(result.run, command))
   print(command.save ? await saveShrunkPlan(result, command, program) : `\n${formatAdvice(flags)}`)

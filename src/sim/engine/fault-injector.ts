@@ -15,8 +15,8 @@ export interface FaultInjector {
   inject(fault: Fault): void
   /** Injects no further faults. Scheduled ends of faults are dropped too, because healing follows. */
   stop(): void
-  /** Removes the out-of-service taints, after everything is healed. Fences the nodes that are lost for good. */
-  removeTaints(): void
+  /** Acts as an administrator after everything is healed: untaints the nodes that are back, and fences those that are lost for good. */
+  correctTaints(): void
 }
 
 /** How a driver responds to some calls for a limited time, in addition to its random faults. */
@@ -104,7 +104,7 @@ export function createFaultInjector(system: System): FaultInjector {
     },
     'lose node'({ node: name, how, fenceMs, backMs }) {
       const node = nodes.get(name)
-      if (!node?.isReachable) return // another fault has the node
+      if (!node?.isReachable) return // another fault already affects the node
       if (backMs === undefined) node.loseForGood()
       else if (how === 'power') node.cutPower()
       else if (how === 'split') node.split()
@@ -270,7 +270,7 @@ export function createFaultInjector(system: System): FaultInjector {
     stop() {
       isStopped = true
     },
-    removeTaints() {
+    correctTaints() {
       for (const name of taintedNodes) if (!fencedNodes.has(name)) setTaint(name, false)
       for (const node of nodes.values())
         if (node.isLostForGood) fence(node.name, () => node.isLostForGood && !node.isOn)

@@ -1,5 +1,5 @@
-// Follows every change to the store, commit by commit, over every incarnation of the server. After a restart, the stored
-// state arrives as one commit.
+// Follows every change to the store, commit by commit, over every incarnation of the server. After a restart of the server, and
+// after a compaction of history that was not read yet, the stored state arrives as one commit.
 import type { Store } from '../../store/index.ts'
 import type { Cluster } from '../environment/cluster.ts'
 

@@ -1,5 +1,5 @@
-// Adds the processes of the system, which run production code: the controllers of `stowage up`, node agents and, if the
-// drivers' controllers are sidecars, provisioners, resizers and attachers.
+// Adds the processes of the system that are clients of the server. They run production code: the controllers of `stowage up`, node
+// agents and, if the drivers' controllers are sidecars, provisioners, resizers and attachers.
 
 import { setMaxListeners } from 'node:events'
 import { processIdentity } from '../../base/process-identity.ts'
@@ -62,7 +62,7 @@ const MACHINE: MachineInfo = {
   bootId: 'b',
 }
 
-/** Adds every process of the system. */
+/** Adds every process except the server and the drivers. */
 export function addProcesses(deps: HostDeps): ProcessHost {
   const { machines, setup } = deps
   const host = createProcessHost(deps)

@@ -47,7 +47,8 @@ const POLL_MS = 10_000
 const UNCHANGED_MS = 12 * MINUTE_MS
 /** Long enough for an endless retry to be repeated several times. */
 const REST_MS = 11 * MINUTE_MS
-const HEAL_MS_MAX = 60 * MINUTE_MS
+/** Problems that keep changing are final after this time. */
+const SETTLE_MS_MAX = 60 * MINUTE_MS
 /** Within this time the last user actions are answered. */
 const LAST_ACTIONS_MS = 10_000
 
@@ -107,7 +108,7 @@ async function runSimulation(
 
   faults.stop()
   await system.heal()
-  faults.removeTaints()
+  faults.correctTaints()
   await simulation.runFor(LAST_ACTIONS_MS)
   await settle()
   checkers.watchRetries()
@@ -158,9 +159,9 @@ async function runSimulation(
     )
   }
 
-  /** Waits until no checker finds a problem, or until the problems stay the same for UNCHANGED_MS, and reports them. */
+  /** Waits until no checker finds a problem. Reports problems that stay the same for UNCHANGED_MS or remain after SETTLE_MS_MAX. */
   async function settle(): Promise<void> {
-    const untilMs = simulation.nowMs + HEAL_MS_MAX
+    const untilMs = simulation.nowMs + SETTLE_MS_MAX
     let sinceMs = simulation.nowMs
     let previousText = ''
     for (;;) {

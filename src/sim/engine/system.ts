@@ -50,7 +50,7 @@ export interface System {
   readonly gates: FeatureGates
   /** Takes effect at the next start of each process. */
   setGate(gate: string, isOn: boolean): void
-  /** Starts the processes that work on the server. */
+  /** Adds and starts the clients of the server: controllers, scheduler and node agents. The server already runs. */
   start(): void
   /** Ends all faults, starts every process, and waits until the server answers. */
   heal(): Promise<void>

@@ -10,7 +10,7 @@ describe('shrinking a failing plan', () => {
       fc.asyncProperty(failingPlans(), async ({ plan, fails }) => {
         const shrunk = (await shrink(plan, createRunner(fails), AMPLE_BUDGET))!
         expect(shrunk.rule).toBe('leak')
-        expect(shrunk.isSmallest).toBe(true)
+        expect(shrunk.isComplete).toBe(true)
         expect(fails(shrunk.plan)).toBe(true)
         expect(shrunk.run.plan).toBe(shrunk.plan)
         for (const index of shrunk.plan.steps.keys())
@@ -92,7 +92,7 @@ describe('shrinking a failing plan', () => {
       budget: { runs: 5, ms: 1_000 },
     }))!
     expect(runs).toBe(5)
-    expect(limitedResult).toMatchObject({ runs: 5, isSmallest: false })
+    expect(limitedResult).toMatchObject({ runs: 5, isComplete: false })
     expect(fails(limitedResult.plan)).toBe(true)
     expect(limitedResult.plan.steps.length).toBeLessThan(64)
 
@@ -103,7 +103,7 @@ describe('shrinking a failing plan', () => {
       return createRunner(fails)(plan)
     }
     const timeLimitedResult = (await shrink(fakePlan(64), slowRunner, { clock, budget: { runs: 1_000, ms: 1_000 } }))!
-    expect(timeLimitedResult).toMatchObject({ runs: 4, isSmallest: false })
+    expect(timeLimitedResult).toMatchObject({ runs: 4, isComplete: false })
   })
 
   it('SYS-14 does not shrink a plan without a violation', async () => {

@@ -26,7 +26,7 @@ export interface ShrinkResult {
   readonly rule: string
   readonly runs: number
   /** Whether the search ended before the budget was used up. */
-  readonly isSmallest: boolean
+  readonly isComplete: boolean
 }
 
 /** Shrinks a plan. Returns undefined if its run has no violation. */
@@ -52,7 +52,7 @@ export async function shrink(plan: Plan, run: RunPlan, options: ShrinkOptions): 
     run: search.run,
     rule: violation.rule,
     runs: search.runs,
-    isSmallest: !search.isBudgetSpent(),
+    isComplete: !search.isBudgetSpent(),
   }
 }
 

@@ -23,7 +23,7 @@ export const isLabelValue = (text: string): boolean => text === '' || (text.leng
 export const isFileKey = (text: string): boolean =>
   text.length <= 253 && /^[-._a-zA-Z0-9]+$/.test(text) && text !== '.' && !text.startsWith('..')
 
-/** Whether the text is one segment of a URL of limited length. */
+/** Whether the text can be one segment of a URL path, with limited length. */
 export const isPathSegment = (text: string): boolean =>
   text !== '' && text.length <= 1_024 && text !== '.' && text !== '..' && !/[/%\p{Surrogate}]/u.test(text)
 

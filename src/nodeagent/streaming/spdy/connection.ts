@@ -52,7 +52,8 @@ const STREAM_BYTES_MAX = 64 * 1024
 export function serveSpdy({ socket, head, onStream, onActivity }: SpdyOptions): SpdyConnection {
   const streams = new Map<number, OpenStream>()
   const headerBlocks = createHeaderBlocks()
-  let lastSend: Promise<unknown> = Promise.resolve()
+  /** Resolves when the socket has accepted the latest SYN_REPLY. */
+ let lastReply: Promise<unknown> = Promise.resolve()
   let lastStreamId = 0
   let pendingControlBytes = 0
 
@@ -83,7 +84,8 @@ export function serveSpdy({ socket, head, onStream, onActivity }: SpdyOptions): 
     readonly id: number
     readonly headers: Headers
     onRead: () => void = () => {}
-    isResetByClient = false
+    /** Whether to reset the stream when it is destroyed. Not after the client has reset it or the connection has ended. */
+ sendsReset = true
 
     constructor(id: number, headers: Headers) {
       super({
@@ -103,17 +105,17 @@ export function serveSpdy({ socket, head, onStream, onActivity }: SpdyOptions): 
       this.#sendFrames(chunk).then(() => done(), done)
     }
     override _final(done: (error?: Error | null) => void): void {
-      lastSend.then(() => send(encodeDataHeader(this.id, 0, FLAG_FIN))).then(() => done(), done)
+      lastReply.then(() => send(encodeDataHeader(this.id, 0, FLAG_FIN))).then(() => done(), done)
     }
     override _destroy(error: Error | null, done: (error: Error | null) => void): void {
       this.onRead()
-      if (!this.writableFinished && !this.isResetByClient) {
+      if (!this.writableFinished && this.sendsReset) {
         sendControl(FRAME_TYPES.rstStream, encodeNumbers(this.id, RST_STATUS.refusedStream))
       }
       done(error)
     }
     async #sendFrames(chunk: Buffer): Promise<void> {
-      await lastSend // the reply to the stream
+      await lastReply // the reply to this stream must precede its data
       for (let start = 0; start < chunk.length; start += DATA_FRAME_BYTES_MAX) {
         const part = chunk.subarray(start, start + DATA_FRAME_BYTES_MAX)
         await send(encodeDataHeader(this.id, part.length), part)
@@ -132,12 +134,12 @@ export function serveSpdy({ socket, head, onStream, onActivity }: SpdyOptions): 
     }
     streams.set(id, stream)
     if (isFinal) stream.push(null)
-    lastSend = headerBlocks
+    lastReply = headerBlocks
       .encode(new Map())
       .then((reply) => send(encodeControlFrame(FRAME_TYPES.synReply, Buffer.concat([encodeNumbers(id), reply]))))
       .catch(() => {})
-    await lastSend
-  }
+    await lastReply
+    }
 
   async function handleControl(type: number, flags: number, payload: Buffer): Promise<void> {
     const frame = decodeControlFrame(type, flags, payload)
@@ -151,7 +153,7 @@ export function serveSpdy({ socket, head, onStream, onActivity }: SpdyOptions): 
       case 'rstStream': {
         const stream = streams.get(frame.stream)
         if (!stream) return
-        stream.isResetByClient = true
+        stream.sendsReset = false
         stream.destroy(new SpdyError(`the client reset stream ${frame.stream}`))
         return
       }
@@ -200,7 +202,7 @@ export function serveSpdy({ socket, head, onStream, onActivity }: SpdyOptions): 
     )
     .then((error) => {
       for (const stream of streams.values()) {
-        stream.isResetByClient = true
+        stream.sendsReset = false
         stream.destroy(error)
       }
       headerBlocks.close()

@@ -44,7 +44,7 @@ describe('chooseCandidate', () => {
     expect(choose(candidates)).toBe(expected)
   })
 
-  it('SYS-27 chooses no node without candidates', () => {
+  it('SYS-27 returns undefined if there are no candidates', () => {
     expect(choose({})).toBeUndefined()
   })
 })

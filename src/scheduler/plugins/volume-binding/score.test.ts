@@ -57,7 +57,7 @@ describe('the score of a node for volumes', () => {
     const plans = ['100Gi', '20Gi', '11Gi'].map((capacity) => aProvisioningPlan([10], { capacity }))
     expect(scoreAll(plans, [['x', { policy: 'spread' }]])).toEqual([100, 50, 0])
     expect(scoreAll(plans, [['x', { policy: 'pack' }]])).toEqual([0, 50, 100])
-    // 90 GiB of 150 GiB, 10 of 70 and 1 of 61 stay free.
+    // 90 GiB of 160 GiB, 10 of 80 and 1 of 71 stay free: the total is the capacity plus the 60 GiB of existing volumes.
     expect(scoreAll(plans, [['x', { policy: 'headroom', freePercent: 10 }]])).toEqual([50, 100, 0])
     expect(scoreAll(plans, [['x', { policy: 'headroom', freePercent: 20 }]])).toEqual([100, 50, 0])
   })

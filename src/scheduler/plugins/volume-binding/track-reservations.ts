@@ -44,7 +44,7 @@ export function trackClaim(claim: Claim, old: Claim | undefined, deps: TrackingD
   if (requestedVolume) reservations.adopt(requestedVolume)
 }
 
-/** Releases the reservation of a deleted volume with the reclaim policy Delete, whose PV is deleted after its storage. */
+/** Releases the reservation of a volume with the reclaim policy Delete: its PV is deleted only after its storage. */
 export function trackDeletedVolume(volume: Volume, { reservations }: TrackingDeps): void {
   const claim = claimKeyOf(volume)
   if (!claim || volume.spec?.persistentVolumeReclaimPolicy !== 'Delete') return

@@ -40,7 +40,7 @@ const findQuotaProblems = ({ system, view }: AtRestContext): Problem[] =>
     return [{ rule: 'quota', text }]
   })
 
-/** Returns the namespaces and attributes classes whose deletion does not complete. */
+/** Returns problems of the namespaces and attributes classes that are being deleted. */
 function findDeletionProblems({ view }: AtRestContext): Problem[] {
   const problems: Problem[] = []
   for (const [name, { metadata, status }] of view.namespaces) {
