@@ -33,7 +33,7 @@ export async function runChurn(job: ChurnJob): Promise<ChurnResult> {
   const idleConnections: Connection[] = [...connections]
   const requests = { create: numberedRequest(create), remove: numberedRequest(remove) }
   const dueRequests: { readonly is: 'create' | 'remove'; readonly number: number }[] = []
-  const createdMs: { readonly number: number; readonly atMs: number }[] = []
+  const createdObjects: { readonly number: number; readonly atMs: number }[] = []
   const counts = { create: 0, remove: 0 }
   let scheduledCount = 0
   const startMs = performance.now()
@@ -46,7 +46,7 @@ export async function runChurn(job: ChurnJob): Promise<ChurnResult> {
       connection.send(requests[is](number), ({ status }: ResponseSummary) => {
         if (status >= 300) onBroken(new Error(`${is} of object ${number}: ${status}`))
         counts[is]++
-        if (is === 'create') createdMs.push({ number, atMs: performance.now() })
+        if (is === 'create') createdObjects.push({ number, atMs: performance.now() })
         idleConnections.push(connection)
         sendDue()
       })
@@ -59,8 +59,8 @@ export async function runChurn(job: ChurnJob): Promise<ChurnResult> {
       const nowMs = performance.now()
       const elapsedSeconds = Math.min(seconds, (nowMs - startMs) / 1000)
       while (scheduledCount < elapsedSeconds * perSecond) dueRequests.push({ is: 'create', number: ++scheduledCount })
-      while (createdMs[0] && nowMs - createdMs[0].atMs >= lifetimeMs)
-        dueRequests.push({ is: 'remove', number: createdMs.shift()!.number })
+      while (createdObjects[0] && nowMs - createdObjects[0].atMs >= lifetimeMs)
+        dueRequests.push({ is: 'remove', number: createdObjects.shift()!.number })
       sendDue()
       if (elapsedSeconds === seconds && counts.remove === scheduledCount) break
       await new Promise((resolve) => setTimeout(resolve, TICK_MS))

@@ -1,4 +1,4 @@
-// Declares the dependencies and the checks that the driver's CSI calls share.
+// Declares what the driver's CSI calls share: their dependencies, checks, and reads and writes of mount records.
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { Backend } from './backends/backend.ts'

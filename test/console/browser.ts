@@ -1,5 +1,5 @@
 // Drives Debian's chromium, headless, through playwright-core. A page fails its test if it logs an error, throws, breaks its content
-// security policy, or requests anything from another host. With CI=true, a missing browser fails the tests that need it;
+// security policy, or requests anything from another host. If CI is set, a missing browser fails the tests that need it;
 // otherwise they are skipped.
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'

@@ -1,4 +1,4 @@
-// Runs etcd members on loopback, each in its own directory, which can be killed and restarted. With CI=true, a missing etcd
+// Runs etcd members on loopback, each in its own directory, which can be killed and restarted. If CI is set, a missing etcd
 // fails the tests that need it; otherwise they are skipped.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -17,7 +17,7 @@ export interface Simulation {
   readonly nowMs: number
   /** Runs `step` after `ms`; the returned function cancels it. */
   schedule(ms: number, step: () => void): () => void
-  /** Runs steps until the condition holds; throws if the time is up or no step is left. */
+  /** Runs steps until the condition holds; throws if the time is up, no step is left, or the step limit is reached. */
   runUntil(condition: () => boolean, options: { readonly withinMs: number; readonly waitingFor: string }): Promise<void>
   runFor(ms: number): Promise<void>
   /** Appends a line to the trace. Only the last `linesMax` lines are kept. */
