@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { capabilityOf, MIB } from '../src/driver/driver.fixture.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
-import { buildProgram } from './helpers/build.ts'
+import { buildProgram } from './helpers/build-program.ts'
 import { type LocalDriver, startLocalDriver } from './helpers/local-driver.ts'
 
 const facts = await probeThisMachine()

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createServerFixture, type ServerFixture } from '../src/apiserver/server.fixture.ts'
 import { createDice } from './fuzz/dice.ts'
-import { createGenerator, type FuzzRequest } from './fuzz/generate.ts'
+import { createGenerator, type FuzzRequest } from './fuzz/generate-requests.ts'
 import { createFuzzHarness } from './fuzz/harness.ts'
 
 /** Takes 12 to 15 ms on an idle processor of 3 GHz. */

@@ -10,7 +10,7 @@ import { systemClock } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
 import { VolumeCapability_AccessMode_Mode as Mode } from '../src/csi/gen/csi_pb.js'
 import { type CsiConnection, connectDriver, readDriverFacts, waitUntilReady } from '../src/csi/index.ts'
-import { buildProgram } from './helpers/build.ts'
+import { buildProgram } from './helpers/build-program.ts'
 import { type RunningFakeDriver, startFakeDriver } from './helpers/fake-driver.ts'
 
 let fake: RunningFakeDriver

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { buildProgram } from './helpers/build.ts'
+import { buildProgram } from './helpers/build-program.ts'
 import { type RunningFakeDriver, startFakeDriver } from './helpers/fake-driver.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 

@@ -12,7 +12,7 @@ import type { PersistentVolumeClaim } from '../src/api/kinds/claim/claim-schema.
 import type { PersistentVolume } from '../src/api/kinds/volume/volume-schema.ts'
 import { systemClock } from '../src/base/clock.ts'
 import { type HttpClient, httpClient, kubeconfigConnection } from '../src/client/index.ts'
-import { buildProgram } from './helpers/build.ts'
+import { buildProgram } from './helpers/build-program.ts'
 import { type RunningFakeDriver, startFakeDriver } from './helpers/fake-driver.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 

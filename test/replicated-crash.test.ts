@@ -7,7 +7,7 @@ import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { etcdSkipReason } from './helpers/etcd.ts'
 import { seededRandom } from './helpers/random.ts'
 import { seedFrom } from './helpers/seed.ts'
-import { proveNothingIsLost } from './whole-crash/prove.ts'
+import { addCrashTest } from './whole-crash/crash-test.ts'
 import { createReplicatedCluster } from './whole-crash/replicated-cluster.ts'
 
 const skipMessage = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs']) ?? etcdSkipReason()
@@ -16,7 +16,7 @@ const seconds = Number(process.env.REPLICATED_CRASH_SECONDS ?? 20)
 describe.skipIf(skipMessage)(
   `the replicated control plane under faults${skipMessage ? ` (${skipMessage})` : ''}`,
   () => {
-    proveNothingIsLost({
+    addCrashTest({
       name: 'the replicated control plane under faults',
       title: `SYS-8 SYS-14 loses nothing, repeats nothing and leaks nothing in ${seconds} s of kills, freezes and network cuts`,
       seconds,

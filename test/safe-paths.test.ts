@@ -30,14 +30,14 @@ const PATH_USES: Readonly<Record<string, PathUse>> = {
   },
   'src/driver/driver.ts': { calls: ['mkdir', 'realpath'], reason: `${IN_POOL}, and the directory of the socket` },
   'src/driver/limits/stale-limits.ts': { calls: ['readFile'], reason: 'files of the kernel in /sys' },
-  'src/driver/node/publish.ts': { calls: ['lstat'], reason: IN_TARGETS },
+  'src/driver/node/publish-volume.ts': { calls: ['lstat'], reason: IN_TARGETS },
   'src/driver/pool/pool-layout.ts': { calls: ['lstat', 'readdir'], reason: IN_POOL },
   'src/driver/pool/pool-lock.ts': { calls: ['stat'], reason: IN_POOL },
   'src/driver/pool/record-files.ts': {
     calls: ['mkdir', 'open', 'readFile', 'readdir', 'rename', 'rm'],
     reason: IN_POOL,
   },
-  'src/driver/pool/reserve.ts': { calls: ['open', 'rm', 'statfs'], reason: IN_POOL },
+  'src/driver/pool/disk-reserve.ts': { calls: ['open', 'rm', 'statfs'], reason: IN_POOL },
   'src/nodeagent/commands/cgroup.ts': {
     calls: ['mkdir', 'readFile', 'readdir', 'rmdir', 'writeFile'],
     reason: 'directories of the kernel in the cgroup file system',

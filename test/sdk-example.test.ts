@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { buildProgram } from './helpers/build.ts'
+import { buildProgram } from './helpers/build-program.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
-import { buildProgram } from './helpers/build.ts'
+import { buildProgram } from './helpers/build-program.ts'
 import { programSkipReason } from './helpers/programs.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))

@@ -7,7 +7,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { buildProgram } from './helpers/build.ts'
+import { buildProgram } from './helpers/build-program.ts'
 
 const WAIT = { timeout: 30_000, interval: 50 }
 

@@ -7,7 +7,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { buildProgram } from './helpers/build.ts'
+import { buildProgram } from './helpers/build-program.ts'
 import { startLocalDriver } from './helpers/local-driver.ts'
 import { runStowage } from './helpers/run-stowage.ts'
 

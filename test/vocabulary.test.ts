@@ -13,7 +13,7 @@ const AVOIDED =
 /** Uses that are contracts or names of other programs, by file. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'src/controllers/volume-changes/change-throttle.ts': ['wish'], // a key of a stored annotation
-  'src/sim/workload/generate.ts': ['ambush', 'ambushes'], // names of random streams: renaming them changes every seed
+  'src/sim/workload/generate-plan.ts': ['ambush', 'ambushes'], // names of random streams: renaming them changes every seed
   'src/sim/workload/pod-actions.ts': ['nobody'], // part of saved plans
   'test/driver-interference.test.ts': ['nobody'], // the user with uid 65534
   'test/driver-sanity.test.ts': ['nobody'],

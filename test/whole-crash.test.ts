@@ -4,13 +4,13 @@
 import { describe } from 'vitest'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { createCluster } from './whole-crash/cluster.ts'
-import { proveNothingIsLost } from './whole-crash/prove.ts'
+import { addCrashTest } from './whole-crash/crash-test.ts'
 
 const skipMessage = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
 const seconds = Number(process.env.WHOLE_CRASH_SECONDS ?? 20)
 
 describe.skipIf(skipMessage)(`the whole system under SIGKILL${skipMessage ? ` (${skipMessage})` : ''}`, () => {
-  proveNothingIsLost({
+  addCrashTest({
     name: 'the whole system under SIGKILL',
     title: `SYS-14 SYS-16 loses nothing and leaks nothing in ${seconds} s of kills`,
     seconds,

@@ -1,5 +1,5 @@
 // Starts the local CSI driver: host, pool, records and CSI services. It serves calls only after it has recovered the state of
-// the previous process (pool/reconcile.ts).
+// the previous process (pool/reconcile-pool.ts).
 import { mkdir, realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Registry } from 'prom-client'
@@ -29,13 +29,13 @@ import { listenMetrics } from './metrics-listener.ts'
 import { createNodeService } from './node/node-service.ts'
 import { createTargetRoots } from './node/target-roots.ts'
 import { createVolumeLimit } from './node/volume-limit.ts'
+import { openReserve } from './pool/disk-reserve.ts'
 import { createPool, type Pool } from './pool/pool.ts'
 import { detectBackend, findUnrecorded, snapshotsIn, stateIn, volumesIn } from './pool/pool-layout.ts'
 import { lockPool } from './pool/pool-lock.ts'
-import { reconcile } from './pool/reconcile.ts'
+import { reconcile } from './pool/reconcile-pool.ts'
 import { moveAside, openRecordFiles, type Records } from './pool/record-files.ts'
 import { parseMountRecord, parseSnapshotRecord, parseVolumeRecord, RECORD_FORMAT } from './pool/records.ts'
-import { openReserve } from './pool/reserve.ts'
 import { withCsiErrors } from './to-csi-error.ts'
 
 export interface DriverOptions {

@@ -5,7 +5,7 @@ import { nodeKind } from '../api/kinds/node/node.ts'
 import type { Client } from '../client/index.ts'
 import { attachmentNameOf } from '../volumes/attachment-names.ts'
 import { createAgentFixture, DRIVER, NODE, PODS } from './agent.fixture.ts'
-import { CONFIRMED_MS_MAX } from './csi/mount.ts'
+import { CONFIRMED_MS_MAX } from './csi/mount-volume.ts'
 
 const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments'
 

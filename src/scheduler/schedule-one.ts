@@ -22,7 +22,7 @@ import {
   type Placement,
   runPostFilters,
   type Wait,
-} from './decide.ts'
+} from './decide-placement.ts'
 import { findNode, runFilters, runFiltersWithNominated, runPreFilters } from './find-node.ts'
 import type { ClusterEvent, PluginRejection } from './framework/cluster-events.ts'
 import type { ActivePlugin, Plugin, PostFilterResult, Remedy } from './framework/plugin.ts'

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
-import { buildProgram } from '../helpers/build.ts'
+import { buildProgram } from '../helpers/build-program.ts'
 import { type RunningServer, startServer } from '../helpers/server.ts'
 
 export interface ConsoleProcess {
@@ -47,7 +47,7 @@ export interface TestSystem {
   /** Ends the server with SIGKILL and starts it again on the same address and data. */
   restart(): Promise<void>
   /** Deletes all pods and claims, ends the server, and removes its data. */
- remove(): Promise<void>
+  remove(): Promise<void>
 }
 
 const run = promisify(execFile)

@@ -3,9 +3,9 @@
 import { describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../../src/api/kinds/index.ts'
 import { createDice } from './dice.ts'
-import { createMutated } from './generate.ts'
+import { createMutated } from './generate-requests.ts'
 import { createFuzzHarness } from './harness.ts'
-import { type FuzzResult, fuzz } from './run.ts'
+import { type FuzzResult, fuzz } from './run-fuzzer.ts'
 import { SERVED } from './samples.ts'
 import { VALIDATED_KINDS } from './validator/index.ts'
 

@@ -14,8 +14,8 @@ import { status as statusType } from '../../src/apiserver/openapi/envelope-types
 import { manualClock } from '../../src/base/manual-clock.ts'
 import { openMemoryStore } from '../../src/store/index.ts'
 import { seededRandom } from '../helpers/random.ts'
-import type { FuzzRequest, KnownObject, ServerState } from './generate.ts'
-import { NAMESPACES, REVIEW_PATHS } from './generate.ts'
+import type { FuzzRequest, KnownObject, ServerState } from './generate-requests.ts'
+import { NAMESPACES, REVIEW_PATHS } from './generate-requests.ts'
 import { collectionPath, SERVED, type ServedKind } from './samples.ts'
 import { check } from './validator/index.ts'
 

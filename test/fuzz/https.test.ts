@@ -7,7 +7,7 @@ import { connect, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RunningServer, startServer } from '../helpers/server.ts'
 import { createDice, type Dice } from './dice.ts'
-import { createGenerator, type FuzzRequest } from './generate.ts'
+import { createGenerator, type FuzzRequest } from './generate-requests.ts'
 
 const SEED = Number(process.env.FUZZ_SEED ?? 20_260_101)
 const REQUESTS = Number(process.env.FUZZ_HTTPS_REQUESTS ?? 1_600)

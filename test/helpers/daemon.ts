@@ -2,7 +2,7 @@
 // with the same arguments. Unexpected exits are recorded with their last output.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { buildProgram } from './build.ts'
+import { buildProgram } from './build-program.ts'
 
 export interface Daemon {
   readonly name: string

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { createFakeControl, type FakeControl } from '../../src/csi/fake/control-client.ts'
-import { buildProgram } from './build.ts'
+import { buildProgram } from './build-program.ts'
 
 export interface RunningFakeDriver {
   /** `unix:///…/csi.sock` */

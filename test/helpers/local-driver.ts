@@ -10,7 +10,7 @@ import { systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { type CsiConnection, connectDriver } from '../../src/csi/index.ts'
 import { type Host, openHost } from '../../src/host/index.ts'
-import { buildProgram } from './build.ts'
+import { buildProgram } from './build-program.ts'
 
 export interface LocalDriver {
   readonly dir: string

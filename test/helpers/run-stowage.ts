@@ -1,7 +1,7 @@
 // Runs a command of the program until it exits.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { buildProgram } from './build.ts'
+import { buildProgram } from './build-program.ts'
 
 export interface CommandResult {
   readonly stdout: string

@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http'
 import { Agent, type RequestOptions, request } from 'node:https'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { buildProgram } from './build.ts'
+import { buildProgram } from './build-program.ts'
 
 export interface ServerOptions {
   readonly dataDir: string

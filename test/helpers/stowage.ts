@@ -1,7 +1,7 @@
 // Runs a `stowage` command other than a server in its own process.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { buildProgram } from './build.ts'
+import { buildProgram } from './build-program.ts'
 
 export interface RunningStowage {
   readonly pid: number

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Cluster } from './cluster.ts'
 import { createJournal } from './journal.ts'
 import { findProblems, type RecordedPast, type RestingState } from './problems-at-rest.ts'
-import { replay } from './replay.ts'
+import { replay } from './replay-history.ts'
 import type { DriverVolume } from './storage.ts'
 import type { Collection, RecordedEvent } from './watch-recorder.ts'
 

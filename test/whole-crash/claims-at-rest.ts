@@ -9,7 +9,7 @@ import type { ClaimsAndVolumes } from '../../src/sim/checkers/bindings.ts'
 import { isBound } from '../../src/sim/checkers/bindings.ts'
 import { SELECTED_NODE } from '../../src/volumes/names.ts'
 import { INTENT_PREFIX } from '../../src/volumes/provisioning-intent.ts'
-import type { AbandonedStorage } from './abandoned.ts'
+import type { AbandonedStorage } from './abandoned-storage.ts'
 import type { Claim, Volume } from './assets.ts'
 import { assetOf, assetsIn, driverAsset, type Storage } from './assets.ts'
 

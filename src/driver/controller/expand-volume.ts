@@ -51,7 +51,7 @@ async function growOrFail(volume: VolumeRecord, toBytes: number, driver: DriverC
   }
 }
 
-/** Records the new size before the image grows, so that pool/reconcile.ts can complete the expansion after a crash. */
+/** Records the new size before the image grows, so that pool/reconcile-pool.ts can complete the expansion after a crash. */
 async function grow(volume: VolumeRecord, toBytes: number, driver: DriverContext): Promise<VolumeRecord> {
   const { pool, volumes, backend, log } = driver
   await pool.allocate(volume.id, { ...volume, capacityBytes: toBytes })

@@ -7,8 +7,8 @@ import { NodeUnpublishVolumeRequestSchema, NodeUnstageVolumeRequestSchema } from
 import type { DriverContext } from '../context.ts'
 import { volumeIdOf } from '../ids.ts'
 import type { MountRecord } from '../pool/records.ts'
-import { unpublishVolume } from './publish.ts'
-import { unstageVolume } from './stage.ts'
+import { unpublishVolume } from './publish-volume.ts'
+import { unstageVolume } from './stage-volume.ts'
 import { createTargetRoots } from './target-roots.ts'
 
 let top: string

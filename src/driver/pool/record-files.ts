@@ -5,8 +5,8 @@ import { basename, dirname, join } from 'node:path'
 import { ensureDirectory, writePrivateFile } from '../../base/files.ts'
 import type { Logger } from '../../base/log.ts'
 import { NoSpaceError } from '../../host/index.ts'
+import type { Reserve } from './disk-reserve.ts'
 import type { Parse } from './records.ts'
-import type { Reserve } from './reserve.ts'
 
 export interface Records<R> {
   get(id: string): R | undefined

@@ -1,5 +1,5 @@
 // Prepares the mounts of a container: its volumes and devices with their subPaths, the file for its termination message, and
-// the files and the shell of its image. launch.ts mounts them.
+// the files and the shell of its image. launch-process.ts mounts them.
 import { join, normalize } from 'node:path'
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import { type NodeDisk, SubPathError } from '../disk/disk.ts'
@@ -7,7 +7,7 @@ import type { AgentPaths } from '../paths.ts'
 import { planOpening, type VolumePath, type VolumePaths } from './containers.ts'
 import { ConfigError, type Environment, expandVariables } from './environment.ts'
 import type { ImageEntry } from './images.ts'
-import type { LaunchMount } from './launch.ts'
+import type { LaunchMount } from './launch-process.ts'
 import type { RunFiles } from './run-records.ts'
 import { DEFAULT_MESSAGE_PATH } from './termination-message.ts'
 

@@ -12,7 +12,7 @@ import { buildTerminalCommand, readTerminalPath, resizeTerminal, type TerminalSi
 import { findTool } from './tools.ts'
 
 export interface RunningContainer {
-  /** The process that launch.ts started, which is in the mount namespace of the container and has its environment. */
+  /** The process that launch-process.ts started, which is in the mount namespace of the container and has its environment. */
   readonly pid: number
   /** Absolute path in the container. */
   readonly workingDir: string

@@ -1,5 +1,6 @@
-// The images that containers can name. A node runs no images: a container runs its own command or, without one, the command
-// that stands in for its image. Containers of test images also have the shell and the programs that their scripts expect.
+// The images for which a container needs no command. A node runs no images: a container runs its own command or, without one,
+// the command that this table or --image-command gives for its image. Containers of test images also have the shell and the
+// programs that their scripts expect.
 import { AGNHOST_SCRIPT } from './agnhost.ts'
 
 export interface ImageEntry {
@@ -16,7 +17,10 @@ export interface ImageEntry {
 const SLEEP = 'trap "exit 0" TERM INT; while :; do sleep 3600 & wait; done'
 const shell = (script: string) => ['/bin/sh', '-c', script]
 
-/** The users and groups of a small image. Tests compare numbers of groups, which the machine may have names for. */
+/**
+ * The users and groups of a small image. The Kubernetes e2e tests expect group IDs in the output of ls(1), which would print names
+ * of groups of the machine.
+ */
 const ACCOUNT_FILES = {
   '/etc/passwd': 'root:x:0:0:root:/root:/bin/sh\ndaemon:x:1:1:daemon:/usr/sbin:/bin/false\n',
   '/etc/group': 'root:x:0:\ndaemon:x:1:\n',

@@ -1,5 +1,5 @@
 // Starts a run of a container: computes its environment, command and user, prepares its mounts, writes its records, and waits
-// until its command runs. launch.ts starts the process.
+// until its command runs. launch-process.ts starts the process.
 import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Stored } from '../../api/kind.ts'
@@ -19,7 +19,7 @@ import { prepareMounts } from './container-mounts.ts'
 import type { VolumePaths } from './containers.ts'
 import { buildCommand, ConfigError, type Environment, readEnvironment } from './environment.ts'
 import { describeUnknownImage, findImage, type ImageCommand } from './images.ts'
-import { type LaunchedProcess, launch } from './launch.ts'
+import { type LaunchedProcess, launch } from './launch-process.ts'
 import type { PlannedStart } from './plan-containers.ts'
 import { formatPid, formatStarted, type RunFiles, readRun } from './run-records.ts'
 import { findProgram, findTool } from './tools.ts'

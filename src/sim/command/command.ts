@@ -3,13 +3,13 @@
 import { writeFile } from 'node:fs/promises'
 import { relative } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
-import type { SimulationRun } from '../engine/run.ts'
-import { catchCrashes, compareTwoRuns } from '../engine/run-safely.ts'
+import type { SimulationRun } from '../engine/run-plan.ts'
+import { catchCrashes, compareTwoRuns } from '../engine/run-wrappers.ts'
 import type { Plan } from '../plan/plan.ts'
 import { PlanFileError, readPlanFile, saveRegression } from '../plan/plan-file.ts'
-import { type RunPlan, type ShrinkBudget, type ShrinkResult, shrink } from '../plan/shrink.ts'
+import { type RunPlan, type ShrinkBudget, type ShrinkResult, shrink } from '../plan/shrink-plan.ts'
 import { formatTimeline } from '../trace/timeline.ts'
-import type { PlanOptions } from '../workload/generate.ts'
+import type { PlanOptions } from '../workload/generate-plan.ts'
 import { type Command, type CommonOptions, FlagError, type ManyRuns, type OneRun, readFlags, USAGE } from './flags.ts'
 import {
   addResult,

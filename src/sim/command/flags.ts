@@ -1,6 +1,6 @@
 // Parses the flags of `npm run sim`. Pure: arguments in, a command or an error out.
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-import type { PlanOptions } from '../workload/generate.ts'
+import type { PlanOptions } from '../workload/generate-plan.ts'
 import { WORKLOAD_NAMES, type WorkloadName } from '../workload/workloads.ts'
 
 export const USAGE = `Usage: npm run sim -- [flags]

@@ -1,6 +1,6 @@
 // Adds up the results of seeds and formats them: a table of operations and faults by kind, and the violations.
 
-import type { SimulationRun, Violation } from '../engine/run.ts'
+import type { SimulationRun, Violation } from '../engine/run-plan.ts'
 import { pluralize } from '../trace/pluralize.ts'
 
 /** The part of a run that is kept when many seeds are run. */

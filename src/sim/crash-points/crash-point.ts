@@ -1,6 +1,6 @@
 // Runs a few production controllers in a system with one crash: right before or right after one effect
 // (effects.ts) one process crashes and restarts 3 s later. The final state must be the same as without a crash, and no
-// checker may find a violation. enumerate.ts runs every crash point of a scenario.
+// checker may find a violation. enumerate-crash-points.ts runs every crash point of a scenario.
 import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
 import type { Client } from '../../client/index.ts'
 import type { FakeSettings } from '../../csi/fake/index.ts'

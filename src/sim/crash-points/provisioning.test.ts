@@ -2,7 +2,7 @@
 // test with, for example, CRASH_POINT='one by one, 12 after server'.
 import { describe, expect, it } from 'vitest'
 import { MODES } from './crash-point.ts'
-import { enumerateCrashPoints } from './enumerate.ts'
+import { enumerateCrashPoints } from './enumerate-crash-points.ts'
 import { runProvisioningCrash } from './provisioning.ts'
 
 describe('provisioning with one crash at any point', () => {

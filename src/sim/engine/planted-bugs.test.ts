@@ -9,9 +9,9 @@ import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { NodeUnstageVolumeResponseSchema } from '../../csi/gen/csi_pb.js'
 import { CsiError } from '../../csi/index.ts'
 import { LOST_VOLUME_POLICY } from '../../volumes/names.ts'
-import { generatePlan } from '../workload/generate.ts'
+import { generatePlan } from '../workload/generate-plan.ts'
 import type { WorkloadName } from '../workload/workloads.ts'
-import { type PlantedBug, runPlan } from './run.ts'
+import { type PlantedBug, runPlan } from './run-plan.ts'
 
 /** A driver's "already exists" counts as a transient error. */
 const existingIsTransient: PlantedBug = {

@@ -3,12 +3,12 @@
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../base/clock.ts'
 import { addResult, createTotals, type Totals, toSeedResult } from '../command/report.ts'
-import { shrink } from '../plan/shrink.ts'
+import { shrink } from '../plan/shrink-plan.ts'
 import { formatTimeline } from '../trace/timeline.ts'
-import { generatePlan, type PlanOptions } from '../workload/generate.ts'
+import { generatePlan, type PlanOptions } from '../workload/generate-plan.ts'
 import { WORKLOAD_NAMES, type WorkloadName } from '../workload/workloads.ts'
-import { runPlan } from './run.ts'
-import { catchCrashes, compareTwoRuns } from './run-safely.ts'
+import { runPlan } from './run-plan.ts'
+import { catchCrashes, compareTwoRuns } from './run-wrappers.ts'
 
 const SEEDS: Readonly<Record<WorkloadName, readonly number[]>> = {
   mixed: [1, 2, 3, 305, 869, 3765, 4267, 4446, 10195, 10237, 40061, 40603],

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { generatePlan } from '../workload/generate.ts'
+import { generatePlan } from '../workload/generate-plan.ts'
 import type { Action } from './plan.ts'
 import { describeAction } from './plan-text.ts'
 import { simplerValues } from './simpler-plans.ts'

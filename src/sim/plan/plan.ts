@@ -1,5 +1,5 @@
-// A plan describes one run as JSON data: setup, fault rates and steps. workload/generate.ts generates it from a seed,
-// engine/run.ts runs it, shrink.ts makes it smaller. A step names the objects and processes that it concerns: the other steps
+// A plan describes one run as JSON data: setup, fault rates and steps. workload/generate-plan.ts generates it from a seed,
+// engine/run-plan.ts runs it, shrink-plan.ts makes it smaller. A step names the objects and processes that it concerns: the other steps
 // stay valid if one is removed.
 import type { ExpansionQuota } from '../../api/kind.ts'
 import type { CsiFailureCode } from '../../csi/index.ts'

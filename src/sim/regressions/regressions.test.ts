@@ -2,8 +2,8 @@
 // `npm run sim -- --plan src/sim/regressions/<file>` prints the run of a plan.
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { runPlan } from '../engine/run.ts'
-import { catchCrashes } from '../engine/run-safely.ts'
+import { runPlan } from '../engine/run-plan.ts'
+import { catchCrashes } from '../engine/run-wrappers.ts'
 import { fileNameOf, readRegressions } from '../plan/plan-file.ts'
 import { formatTimeline } from '../trace/timeline.ts'
 

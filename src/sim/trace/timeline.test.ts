@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { SimulationRun } from '../engine/run.ts'
+import type { SimulationRun } from '../engine/run-plan.ts'
 import { formatTimeline } from './timeline.ts'
 
 describe('the timeline of a run', () => {

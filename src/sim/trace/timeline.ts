@@ -2,7 +2,7 @@
 // Omits lines about other objects and the middle of a long timeline, and marks the omissions.
 
 import { stringify } from 'yaml'
-import type { SimulationRun, Violation } from '../engine/run.ts'
+import type { SimulationRun, Violation } from '../engine/run-plan.ts'
 import type { Plan } from '../plan/plan.ts'
 import { pluralize } from './pluralize.ts'
 import { findRelatedObjects, nameInTitle, type RelatedObjects } from './related-objects.ts'

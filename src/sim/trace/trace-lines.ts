@@ -1,5 +1,5 @@
 // Parses the lines of a trace: time, source, text, and whether the line is a user action or a fault.
-import type { SimulationRun } from '../engine/run.ts'
+import type { SimulationRun } from '../engine/run-plan.ts'
 
 export interface LogLine {
   readonly atMs: number

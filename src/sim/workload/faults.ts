@@ -1,4 +1,4 @@
-// Generates the planned faults. generate.ts places most of them right after a user action.
+// Generates the planned faults. generate-plan.ts places most of them right after a user action.
 import { CSI_CODES, type CsiFailureCode } from '../../csi/index.ts'
 import { DRIVERS, type DriverName } from '../plan/catalog.ts'
 import type { Fault, Setup } from '../plan/plan.ts'

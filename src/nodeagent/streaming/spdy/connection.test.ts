@@ -14,10 +14,10 @@ import {
 import { createHeaderBlocks } from './header-blocks.ts'
 
 /** Creates a connection. Tests write and read its client side directly. */
-function connect(onStream: (stream: SpdyStream) => boolean = () => true) {
+function connect(onStream: (stream: SpdyStream) => boolean = () => true, onActivity = () => {}) {
   const [toServer, toClient] = [new PassThrough(), new PassThrough()]
   const socket = Duplex.from({ readable: toServer, writable: toClient })
-  const connection = serveSpdy({ socket, head: Buffer.alloc(0), onStream })
+  const connection = serveSpdy({ socket, head: Buffer.alloc(0), onStream, onActivity })
   const blocks = createHeaderBlocks()
   return {
     connection,
@@ -61,6 +61,22 @@ describe('SPDY connection', () => {
     client.toServer.end()
   })
 
+  it('SYS-26 reports activity when a client receives output and sends nothing', async () => {
+    const streams: SpdyStream[] = []
+    let activities = 0
+    const client = connect(
+      (stream) => streams.push(stream) > 0,
+      () => activities++,
+    )
+    client.toClient.resume()
+    await client.openStream(1, 'stdout')
+    await expect.poll(() => streams.length).toBe(1)
+    await new Promise((resolve) => streams[0]!.write('first', resolve))
+    const activitiesBefore = activities
+    await new Promise((resolve) => streams[0]!.write('second', resolve))
+    expect(activities).toBeGreaterThan(activitiesBefore)
+    client.connection.destroy()
+  })
   it('SYS-26 stops reading from the connection while a stream is not read', async () => {
     const client = connect(() => true)
     await client.openStream(1, 'stdin')

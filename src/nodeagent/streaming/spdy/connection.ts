@@ -35,7 +35,7 @@ export interface SpdyOptions {
   readonly head: Uint8Array
   /** Called for each new stream. Returns whether it is accepted; a refused stream is reset. */
   onStream(stream: SpdyStream): boolean
-  /** Called whenever bytes arrive. */
+  /** Called whenever bytes arrive, and whenever the socket has accepted bytes. */
   onActivity?(): void
 }
 
@@ -53,7 +53,7 @@ export function serveSpdy({ socket, head, onStream, onActivity }: SpdyOptions): 
   const streams = new Map<number, OpenStream>()
   const headerBlocks = createHeaderBlocks()
   /** Resolves when the socket has accepted the latest SYN_REPLY. */
- let lastReply: Promise<unknown> = Promise.resolve()
+  let lastReply: Promise<unknown> = Promise.resolve()
   let lastStreamId = 0
   let pendingControlBytes = 0
 
@@ -63,7 +63,11 @@ export function serveSpdy({ socket, head, onStream, onActivity }: SpdyOptions): 
       if (socket.destroyed || socket.writableEnded) return reject(new SpdyError('the connection is closed'))
       socket.cork()
       for (const part of parts.slice(0, -1)) socket.write(part)
-      socket.write(parts.at(-1)!, (error) => (error ? reject(error) : resolve()))
+      socket.write(parts.at(-1)!, (error) => {
+        if (error) return reject(error)
+        onActivity?.()
+        resolve()
+      })
       socket.uncork()
     })
   function sendControl(type: number, payload: Uint8Array): void {
@@ -85,7 +89,7 @@ export function serveSpdy({ socket, head, onStream, onActivity }: SpdyOptions): 
     readonly headers: Headers
     onRead: () => void = () => {}
     /** Whether to reset the stream when it is destroyed. Not after the client has reset it or the connection has ended. */
- sendsReset = true
+    sendsReset = true
 
     constructor(id: number, headers: Headers) {
       super({
@@ -139,7 +143,7 @@ export function serveSpdy({ socket, head, onStream, onActivity }: SpdyOptions): 
       .then((reply) => send(encodeControlFrame(FRAME_TYPES.synReply, Buffer.concat([encodeNumbers(id), reply]))))
       .catch(() => {})
     await lastReply
-    }
+  }
 
   async function handleControl(type: number, flags: number, payload: Buffer): Promise<void> {
     const frame = decodeControlFrame(type, flags, payload)

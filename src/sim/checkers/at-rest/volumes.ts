@@ -53,7 +53,7 @@ export function findVolumeProblems(volume: ObjectOf<'volume'>, context: AtRestCo
   const driver = asset?.split('^')[0] ?? ''
   const hasSimDriver = DRIVERS.includes(driver as DriverName) || driver === MEMORY_PLUGIN_ASSETS
   const owner = view.claimOfUid(claimRef?.uid ?? '')
-  // Its driver deletes it once the node returns.
+  // The driver deletes such a volume once the node returns.
   const isLostWithNode = asset !== undefined && isUnreachable(system, asset)
   const isBoundToOwner = owner !== undefined && owner.spec?.volumeName === name
   if (

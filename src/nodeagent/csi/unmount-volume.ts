@@ -1,8 +1,8 @@
 // Unmounts a CSI volume of a pod: unpublishes it, unstages it with its last pod, then removes the records. The records are
 // removed last, so that they include every mount that a crash leaves behind. Only empty directories are removed.
 import { CsiError } from '../../csi/index.ts'
-import { CALL_TIMEOUT_MS, type MountDeps, publicationKey } from './mount.ts'
 import { type Publication, type Staging, volumeKey } from './mount-records.ts'
+import { CALL_TIMEOUT_MS, type MountDeps, publicationKey } from './mount-volume.ts'
 
 export type UnmountDeps = Pick<
   MountDeps,

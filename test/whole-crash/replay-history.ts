@@ -1,7 +1,7 @@
 // Replays the recorded history, one revision after the other: runs the simulator's checker of bindings, checks that sizes do
 // not decrease and quotas are not exceeded, and collects the storage that was abandoned and the storage that may be deleted.
 import { type ClaimOrVolumeChange, type ClaimsAndVolumes, checkBindings } from '../../src/sim/checkers/bindings.ts'
-import { type AbandonedStorage, trackAbandonedStorage } from './abandoned.ts'
+import { type AbandonedStorage, trackAbandonedStorage } from './abandoned-storage.ts'
 import { assetOf, type Claim, type Volume } from './assets.ts'
 import { keyOf, type RecordedEvent } from './watch-recorder.ts'
 import { bytesOf } from './workload.ts'

@@ -1,9 +1,9 @@
-// Wraps the run of a plan: `catchCrashes` turns an exception or an unhandled rejection into a violation, and `compareTwoRuns`
+// Wrappers for the run of a plan: `catchCrashes` turns an exception or an unhandled rejection into a violation, and `compareTwoRuns`
 // runs the plan twice and compares the traces.
 import process from 'node:process'
 import type { Plan } from '../plan/plan.ts'
-import type { RunPlan } from '../plan/shrink.ts'
-import type { SimulationRun, Violation } from './run.ts'
+import type { RunPlan } from '../plan/shrink-plan.ts'
+import type { SimulationRun, Violation } from './run-plan.ts'
 
 const UNCAUGHT_EVENTS = ['uncaughtException', 'unhandledRejection'] as const
 

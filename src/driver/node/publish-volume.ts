@@ -15,7 +15,7 @@ import { isVolumeId } from '../ids.ts'
 import { hasLimits } from '../limits/rates.ts'
 import type { Publication, Staging, VolumeRecord } from '../pool/records.ts'
 import { parseAbsolutePath } from './paths.ts'
-import { checkSupported } from './stage.ts'
+import { checkSupported } from './stage-volume.ts'
 
 /** The key that the node agent adds to the volume context if CSIDriver has podInfoOnMount. */
 const POD_UID_KEY = 'csi.storage.k8s.io/pod.uid'

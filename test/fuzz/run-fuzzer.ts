@@ -2,7 +2,7 @@
 import type { Kind } from '../../src/api/kind.ts'
 import type { ApiResponse } from '../../src/apiserver/index.ts'
 import { createDice } from './dice.ts'
-import { createGenerator, type FuzzRequest } from './generate.ts'
+import { createGenerator, type FuzzRequest } from './generate-requests.ts'
 import { createFuzzHarness } from './harness.ts'
 
 const COMPARE_EVERY = 2_500

@@ -13,7 +13,7 @@ import { agentDirOf, type Cluster, DRIVER, poolOf } from './cluster.ts'
 import { createFaults } from './faults.ts'
 import { createJournal } from './journal.ts'
 import { findAbandonedStorage, findProblemsAtRest } from './problems-at-rest.ts'
-import { replay } from './replay.ts'
+import { replay } from './replay-history.ts'
 import { openStorage } from './storage.ts'
 import { COLLECTIONS, createWatchRecorder } from './watch-recorder.ts'
 import { createWorkload, NAMESPACES } from './workload.ts'
@@ -22,18 +22,18 @@ const USERS = 6
 /** Time after which an unsettled object counts as stuck. */
 const STUCK_MS = 120_000
 
-export interface ProofOptions {
+export interface CrashTestOptions {
   /** Name of the run in the output. */
   readonly name: string
   readonly title: string
   readonly seconds: number
-  /** The test fails if fewer writes are acknowledged, because it then proves little. */
+  /** The test fails if fewer writes are acknowledged, because it then tests too little. */
   readonly writesPerSecondMin: number
   createCluster(dir: string): Promise<Cluster>
 }
 
-/** Adds the test to the suite that calls it. */
-export function proveNothingIsLost({ name, title, seconds, writesPerSecondMin, createCluster }: ProofOptions): void {
+/** Adds the test, with its setup and cleanup, to the suite that calls this function. */
+export function addCrashTest({ name, title, seconds, writesPerSecondMin, createCluster }: CrashTestOptions): void {
   /** Longest time that a failed node is down. In a long run it exceeds the node's lease. */
   const nodeDowntimeMs = Math.min(60_000, (seconds * 1_000) / 5)
   let dir: string
@@ -119,11 +119,11 @@ export function proveNothingIsLost({ name, title, seconds, writesPerSecondMin, c
           `  at rest: ${atRest.claims} claims, ${atRest.pods} pods (${atRest.running} running), ${atRest.volumes} volumes; data verified ${workload.verifiedData} times`,
           `  settled ${settleTimes.join('; ')}`,
           `  watches: ${history.length} events over ${recorder.resumptions} reconnections; sizes checked ${storage.checks} times`,
-          `  ${journal.acknowledgedCount} acknowledged writes, ${lostWrites.length} lost; ${violations.length} violations; 0 leaks`,
+          `  ${journal.acknowledgedCount} acknowledged writes, ${lostWrites.length} lost; ${violations.length} violations`,
         ].join('\n'),
       )
-      const evidence = lostWrites.length + violations.length > 0 ? `, see ${await writeEvidence()}` : ''
-      expect([...lostWrites, ...violations], `seed ${seed}${evidence}`).toEqual([])
+      const debugFilesText = lostWrites.length + violations.length > 0 ? `, see ${await writeDebugFiles()}` : ''
+      expect([...lostWrites, ...violations], `seed ${seed}${debugFilesText}`).toEqual([])
       expect(journal.acknowledgedCount).toBeGreaterThan(seconds * writesPerSecondMin)
       expect([...faults.counts.values()].reduce((sum, count) => sum + count)).toBeGreaterThan(seconds / 4)
       expect(faults.counts.get('server')).toBeGreaterThan(0)
@@ -134,7 +134,7 @@ export function proveNothingIsLost({ name, title, seconds, writesPerSecondMin, c
         return { claims: claims.size, pods: pods.size, running: runningPods.length, volumes: volumes.size }
       }
 
-      /** Deletes pods, claims, volumes, and storage that administrators created by calling the driver. */
+      /** Deletes all pods, claims and volumes through the API, and the storage that then remains by calling the driver. */
       async function deleteEverything(): Promise<void> {
         const requestDeletion = async (path: string) => void (await cluster.server().call('DELETE', path))
         for (const namespace of NAMESPACES) await requestDeletion(`/api/v1/namespaces/${namespace}/pods`)
@@ -155,9 +155,9 @@ export function proveNothingIsLost({ name, title, seconds, writesPerSecondMin, c
         }
       }
 
-      /** Writes the history, the volumes of the drivers and all logs to a directory, for debugging. */
-      async function writeEvidence(): Promise<string> {
-        const path = await mkdtemp(join(tmpdir(), `whole-crash-evidence-${seed}-`))
+      /** Writes the history, the volumes of the drivers and all logs to a directory, for debugging. Returns its path. */
+      async function writeDebugFiles(): Promise<string> {
+        const path = await mkdtemp(join(tmpdir(), `whole-crash-debug-${seed}-`))
         const driverVolumes = [...(await storage.volumes()).values()]
         const lines = [...recorder.history(), ...driverVolumes].map((entry) => JSON.stringify(entry))
         await writeFile(join(path, 'history.jsonl'), lines.join('\n'))
@@ -179,9 +179,9 @@ export function proveNothingIsLost({ name, title, seconds, writesPerSecondMin, c
           }
           lastProblems = problems
           if (elapsedMs > STUCK_MS) {
-            const evidence = await writeEvidence()
+            const debugDir = await writeDebugFiles()
             throw new Error(
-              [`seed ${seed}: not at rest ${condition} within ${STUCK_MS} ms:`, ...problems, `see ${evidence}`].join(
+              [`seed ${seed}: not at rest ${condition} within ${STUCK_MS} ms:`, ...problems, `see ${debugDir}`].join(
                 '\n',
               ),
             )
@@ -193,6 +193,7 @@ export function proveNothingIsLost({ name, title, seconds, writesPerSecondMin, c
     (seconds + 900) * 1_000,
   )
 
+  /** Returns the devices, mounts, directories and records that remain on the nodes. */
   async function listLeftovers(): Promise<string[]> {
     const paths = cluster.nodes.flatMap((node) => [
       join(agentDirOf(dir, node), 'pods'),

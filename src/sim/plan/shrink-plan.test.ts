@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { SimulationRun } from '../engine/run.ts'
+import type { SimulationRun } from '../engine/run-plan.ts'
 import type { Plan, Step } from './plan.ts'
-import { type RunPlan, shrink } from './shrink.ts'
+import { type RunPlan, shrink } from './shrink-plan.ts'
 
 describe('shrinking a failing plan', () => {
   it('SYS-14 keeps the rule, and leaves no step that can be removed', async () => {

@@ -10,7 +10,7 @@ import {
   locationsIn,
   mutate,
   YAML_BODIES,
-} from './mutate.ts'
+} from './mutate-input.ts'
 import { collectionPath, metadataOf, SERVED, type ServedKind } from './samples.ts'
 
 export interface FuzzRequest {

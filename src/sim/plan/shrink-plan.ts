@@ -1,7 +1,7 @@
 // Shrinks a failing plan: removes steps as long as a violation of the same rule remains, then fault rates, then simplifies
 // setup, times and values (simpler-plans.ts). Candidates are run within a budget of runs and time.
 import type { Clock } from '../../base/clock.ts'
-import type { SimulationRun } from '../engine/run.ts'
+import type { SimulationRun } from '../engine/run-plan.ts'
 import type { Plan } from './plan.ts'
 import { type Simplifier, simplerFaultRates, simplerSetups, simplerTimes, simplerValues } from './simpler-plans.ts'
 

@@ -4,7 +4,7 @@ import { ATTRIBUTES_CLASSES, CLASSES, DRIVERS } from '../plan/catalog.ts'
 import { type Action, FAULT_KINDS, type KindName, type Plan, type Step, type UserAction } from '../plan/plan.ts'
 import { controlProcesses, nodesOf, processesOf } from '../plan/process-names.ts'
 import { METHODS } from './faults.ts'
-import { generatePlan } from './generate.ts'
+import { generatePlan } from './generate-plan.ts'
 import { isInvalid } from './invalid-objects.ts'
 import { WORKLOAD_NAMES } from './workloads.ts'
 
