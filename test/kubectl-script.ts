@@ -10,7 +10,7 @@ import { getSteps } from './kubectl/get.ts'
 import { tableSteps } from './kubectl/get-table.ts'
 import { serverSideApplySteps } from './kubectl/server-side-apply.ts'
 import type { Step } from './kubectl/step.ts'
-import { updateSteps } from './kubectl/update.ts'
+import { updateSteps } from './kubectl/update-object.ts'
 import { waitSteps } from './kubectl/wait.ts'
 import { watchSteps } from './kubectl/watch.ts'
 

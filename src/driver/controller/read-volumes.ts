@@ -12,7 +12,7 @@ import { missingField, volumeNotFound } from '../errors.ts'
 import { isVolumeId } from '../ids.ts'
 import { parseParameters, selectDriverParameters } from '../parameters.ts'
 import type { AccessType, VolumeRecord } from '../pool/records.ts'
-import { paginate } from './paginate.ts'
+import { paginate } from './paginate-list.ts'
 import { describeCondition, toVolumeMessage } from './volume-message.ts'
 
 export async function listVolumes(request: ListVolumesRequest, driver: DriverContext) {

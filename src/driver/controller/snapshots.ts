@@ -19,7 +19,7 @@ import { isSnapshotId, snapshotIdOf } from '../ids.ts'
 import { ON_DEMAND } from '../pool/pool.ts'
 import { RECORD_FORMAT, type SnapshotRecord } from '../pool/records.ts'
 import { checkName } from './names.ts'
-import { paginate } from './paginate.ts'
+import { paginate } from './paginate-list.ts'
 
 export async function createSnapshot(request: CreateSnapshotRequest, driver: DriverContext) {
   checkName(request.name)

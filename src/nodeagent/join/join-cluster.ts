@@ -30,7 +30,7 @@ export async function joinCluster(options: JoinOptions): Promise<void> {
     const onWaiting = (request: string) =>
       log.warn(
         { nodeName, request },
-        'waiting until an administrator approves the certificate with: kubectl certificate approve',
+        `waiting until an administrator approves the certificate with: kubectl certificate approve ${request}`,
       )
     const pair = await requestCertificate({ client, nodeName, clock, signal, onWaiting })
     await saveCredentials(root, { server, ca, nodeName }, pair)

@@ -85,7 +85,10 @@ export async function loadCredentials(root: string, clock: Clock): Promise<NodeC
 
   async function renew({ client, clock, random, log, signal }: RenewOptions): Promise<void> {
     const onWaiting = (request: string) =>
-      log.warn({ nodeName, request }, 'waiting until an administrator approves the renewal of the certificate')
+      log.warn(
+        { nodeName, request },
+        `waiting until an administrator approves the renewal of the certificate with: kubectl certificate approve ${request}`,
+      )
     let renewalMs = renewalTimeOf(currentPair.cert, random)
     for (let retryMs = RETRY_MS_MIN; ; ) {
       await sleepUntil(renewalMs, clock, signal)

@@ -41,7 +41,7 @@ export async function ensureServingCertificate(
     onWaiting: (request) =>
       log.warn(
         { nodeName, request },
-        'no logs and commands of containers until an administrator approves the certificate with: kubectl certificate approve',
+        `no logs and commands of containers until an administrator approves the certificate with: kubectl certificate approve ${request}`,
       ),
   })
   await ensurePrivateDirectory(join(root, 'pki'))

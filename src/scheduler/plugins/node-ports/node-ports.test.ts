@@ -10,12 +10,12 @@ describe('NodePorts', () => {
   nodeUsingPort80.addPod(podInfoOf(aPodWithHostPort(80, { hostIP: '10.0.0.1' }, 'existing')))
 
   it.each([
-    [aPodWithHostPort(80), [PORT_CONFLICT.message]],
-    [aPodWithHostPort(80, { hostIP: '10.0.0.1' }), [PORT_CONFLICT.message]],
-    [aPodWithHostPort(80, { hostIP: '10.0.0.2' }), []],
-    [aPodWithHostPort(80, { protocol: 'UDP' }), []],
-    [aPodWithHostPort(81), []],
-  ])('CAP-12 rejects a node only if protocol, port and address conflict (case %#)', (pod, expected) => {
+    ['the same port on all addresses', aPodWithHostPort(80), [PORT_CONFLICT.message]],
+    ['the same port and address', aPodWithHostPort(80, { hostIP: '10.0.0.1' }), [PORT_CONFLICT.message]],
+    ['the same port on another address', aPodWithHostPort(80, { hostIP: '10.0.0.2' }), []],
+    ['the same port number of another protocol', aPodWithHostPort(80, { protocol: 'UDP' }), []],
+    ['another port', aPodWithHostPort(81), []],
+  ])('CAP-12 compares a used port with %s, and rejects the node only if they conflict', (_, pod, expected) => {
     expect(rejections(nodePorts, pod, nodeUsingPort80)).toEqual(expected)
   })
 })
