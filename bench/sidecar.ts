@@ -13,7 +13,6 @@ import { type Figure, medianOf } from './lib/figure.ts'
 import { type LoadResult, NUMBER, type RequestsJob, type RequestText } from './lib/load-role.ts'
 import { profileFlags } from './lib/profiles.ts'
 import { startRole } from './lib/role.ts'
-import { NPM_START_FLAGS } from './lib/server-process.ts'
 import { type StockCluster, startStockCluster } from './lib/stock-cluster.ts'
 import {
   boundClaimRequests,
@@ -83,7 +82,7 @@ const SIDES: readonly Side[] = [
       const flags = [`--kubeconfig=${cluster.kubeconfigOf('stowage')}`, `--csi-address=${socket}`, ...COMMON_FLAGS]
       const command = {
         command: process.execPath,
-        args: [...NPM_START_FLAGS, ...profileFlags(profileDir, 'sidecar'), program, 'sidecar', ...flags],
+        args: [...profileFlags(profileDir, 'sidecar'), program, 'sidecar', ...flags],
         logPath: join(dir, 'stowage.log'),
       }
       return {

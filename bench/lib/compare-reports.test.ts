@@ -36,7 +36,7 @@ it.each<[string, Unit, readonly (readonly [number, number])[], string]>([
   ['more memory is worse', 'MB', [[100, 150]], 'worse'],
   ['two percent is no change', 'ms', [[100, 101.9]], 'same'],
   [
-    'rounds that disagree are unclear',
+    'the result of rounds that disagree is unclear',
     'ms',
     [
       [100, 120],
@@ -45,7 +45,7 @@ it.each<[string, Unit, readonly (readonly [number, number])[], string]>([
     ],
     'unclear',
   ],
-])('%s', (_, unit, pairs, change) => {
+])('compareReports finds that %s', (_, unit, pairs, change) => {
   expect(compare(pairs, unit)).toMatchObject([{ change }])
 })
 

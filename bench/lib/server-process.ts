@@ -28,11 +28,12 @@ export interface ServerOptions {
   readonly programs?: string | undefined
 }
 
-/** The flags and the environment that bin/stowage sets for servers and for agents. */
+/** The flags of Node.js that bin/stowage, which `npm start` calls, sets for servers. */
 export const NPM_START_FLAGS: readonly string[] = ['--max-semi-space-size=16']
+/** The flags that it sets for agents. */
 const NODE_START_FLAGS: readonly string[] = ['--max-semi-space-size=4']
 
-/** Returns the flags that bin/stowage of a build sets, which may differ from those of this build. */
+/** Returns the flags that bin/stowage of another build sets for servers. */
 function startFlagsOf(programs: string): readonly string[] {
   const script = readFileSync(join(programs, '..', 'bin', 'stowage'), 'utf8')
   const flags = /exec node ((?:--\S+ )+)"\$program"/.exec(script)?.[1]
@@ -40,6 +41,7 @@ function startFlagsOf(programs: string): readonly string[] {
   return flags.trim().split(' ')
 }
 
+/** The environment that bin/stowage sets for servers and agents. */
 export const NPM_START_ENV = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '65536', MALLOC_TRIM_THRESHOLD_: '65536' }
 
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
@@ -165,7 +167,7 @@ export const startResizer = (options: {
 /** Starts the browser console on a free port. Resolves with the URL that it prints. */
 export async function startConsole(kubeconfig: string): Promise<Program & { readonly url: string }> {
   const args = ['console', '--kubeconfig', kubeconfig, '--port', '0', '--output', 'json']
-  const program = await startProgram({ file: 'stowage.js', args, nodeFlags: NPM_START_FLAGS })
+  const program = await startProgram({ file: 'stowage.js', args })
   return { ...program, url: JSON.parse(program.output).url }
 }
 

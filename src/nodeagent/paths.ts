@@ -1,4 +1,4 @@
-// The directory layout under the agent's root, which is the same as the kubelet's.
+// The directory layout under the agent's root, which follows the kubelet's.
 //   plugins_registry/                                        registration sockets
 //   plugins/kubernetes.io/csi/<driver>/<sha256>/globalmount  staged volume, with vol_data.json in the parent directory
 //   plugins/kubernetes.io/csi/volumeDevices/…                staged and published block volumes

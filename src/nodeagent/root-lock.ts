@@ -1,5 +1,5 @@
-// Locks the root directory of an agent, so that only one agent uses it. The lock is an abstract socket, which the kernel
-// releases when the process exits.
+// Locks the root directory of an agent, so that only one agent of a network namespace uses it. The lock is an abstract Unix
+// socket, on which only one process of the namespace can listen, and which the kernel releases when the process exits.
 import { stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 
@@ -7,7 +7,7 @@ export interface RootLock {
   release(): Promise<void>
 }
 
-/** Throws if another agent uses the directory. */
+/** Throws if another agent has locked the directory. */
 export async function lockRoot(root: string): Promise<RootLock> {
   const { dev, ino } = await stat(root)
   const server = createServer((socket) => socket.destroy())

@@ -11,7 +11,7 @@ import { SHARED_DRIVER } from './shared-driver.ts'
 
 const host = await openHost({ clock: systemClock() })
 
-const LISTS = {
+const COLLECTION_PATHS = {
   nodes: '/api/v1/nodes',
   pods: '/api/v1/pods',
   claims: '/api/v1/persistentvolumeclaims',
@@ -22,9 +22,9 @@ const LISTS = {
   leases: '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases',
 } as const
 
-export async function listObjects(server: RunningServer, name: keyof typeof LISTS): Promise<any[]> {
-  const { status, text, json } = await server.call('GET', LISTS[name])
-  if (status !== 200) throw new Error(`GET ${LISTS[name]}: ${status} ${text}`)
+export async function listObjects(server: RunningServer, name: keyof typeof COLLECTION_PATHS): Promise<any[]> {
+  const { status, text, json } = await server.call('GET', COLLECTION_PATHS[name])
+  if (status !== 200) throw new Error(`GET ${COLLECTION_PATHS[name]}: ${status} ${text}`)
   return json.items
 }
 
@@ -73,7 +73,7 @@ export async function findInterleavedWrites({ shared }: LostNodesCluster): Promi
 /** Compares nodes, drivers and cluster while no claim is being provisioned and all pods run. Returns the differences. */
 export async function findLeftovers(cluster: LostNodesCluster): Promise<string[]> {
   const { server, shared, dirOf } = cluster
-  const list = (name: keyof typeof LISTS) => listObjects(server, name)
+  const list = (name: keyof typeof COLLECTION_PATHS) => listObjects(server, name)
   const [pods, claims, volumes, attachments] = [
     await list('pods'),
     await list('claims'),

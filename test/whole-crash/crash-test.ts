@@ -134,7 +134,7 @@ export function addCrashTest({ name, title, seconds, writesPerSecondMin, createC
         return { claims: claims.size, pods: pods.size, running: runningPods.length, volumes: volumes.size }
       }
 
-      /** Deletes all pods, claims and volumes through the API, and the storage that then remains by calling the driver. */
+      /** Deletes all pods, claims and volumes through the API, and abandoned storage by calling its driver. */
       async function deleteEverything(): Promise<void> {
         const requestDeletion = async (path: string) => void (await cluster.server().call('DELETE', path))
         for (const namespace of NAMESPACES) await requestDeletion(`/api/v1/namespaces/${namespace}/pods`)

@@ -105,7 +105,7 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
       if (damage) return damage
       const { usedBytes } = await usage.measureDirectory(contentPathOf(pool, volume.id))
       if (usedBytes > volume.capacityBytes) {
-        return `It contains ${formatSize(usedBytes)}, more than its size of ${formatSize(volume.capacityBytes)}, which a directory cannot prevent.`
+        return `It contains ${formatSize(usedBytes)}, more than its size of ${formatSize(volume.capacityBytes)}, which a directory cannot prevent. Delete some of the data, or expand the volume.`
       }
       return undefined
     },

@@ -112,7 +112,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
     }
     if (content.type !== volume.fsType) {
       throw failedPrecondition(
-        `Volume ${volume.id} contains ${content.type}, but according to its record it has ${volume.fsType}. Nothing was changed.`,
+        `Volume ${volume.id} contains ${content.type}, but according to its record it has ${volume.fsType}. Nothing was changed. Restore it from a backup, or delete it with its data.`,
       )
     }
     return false

@@ -49,6 +49,6 @@ export const createControllerService = (driver: DriverContext): ServiceHandlers<
 async function notSupported(): Promise<never> {
   throw new CsiError(
     'UNIMPLEMENTED',
-    'Local volumes are attached when they are staged; ControllerPublishVolume is not needed.',
+    'Local volumes are attached when they are staged. ControllerPublishVolume and ControllerUnpublishVolume are not needed.',
   )
 }

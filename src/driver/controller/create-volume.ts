@@ -53,7 +53,7 @@ export async function createVolume(request: CreateVolumeRequest, driver: DriverC
       if (!volumeRequest.includesThisNode) throw notAccessible(formatTopology(driver))
       await requireNoUnrecordedContent(driver, id)
       if (volumeRequest.source) await requireUndamagedSource(volumeRequest.source, driver)
-      await create(volume, driver)
+      await createReadyVolume(volume, driver)
       return { volume: toVolumeMessage(driver.volumes.get(id)!, driver) }
     },
   )
@@ -212,7 +212,7 @@ async function requireUndamagedSource({ kind, id }: ContentSource, driver: Drive
   if (damage) throw failedPrecondition(`Snapshot ${id} cannot be restored. ${damage}`)
 }
 
-async function create(volume: VolumeRecord, driver: DriverContext): Promise<void> {
+async function createReadyVolume(volume: VolumeRecord, driver: DriverContext): Promise<void> {
   const { pool, volumes, log } = driver
   await pool.allocate(volume.id, volume)
   try {

@@ -52,7 +52,7 @@ export async function createSnapshot(request: CreateSnapshotRequest, driver: Dri
       createdAtMs: driver.clock.nowMs(),
       ...(volume.isUnused ? { isUnused: true } : {}),
     }
-    return { snapshot: await toSnapshotMessage(await create(snapshot, driver), driver) }
+    return { snapshot: await toSnapshotMessage(await createReadySnapshot(snapshot, driver), driver) }
   })
 }
 
@@ -67,7 +67,7 @@ async function returnExisting(
   return { snapshot: await toSnapshotMessage(existingSnapshot, driver) }
 }
 
-async function create(snapshot: SnapshotRecord, driver: DriverContext): Promise<SnapshotRecord> {
+async function createReadySnapshot(snapshot: SnapshotRecord, driver: DriverContext): Promise<SnapshotRecord> {
   const { backend, snapshots, pool, log } = driver
   const volume = getVolumeRecord(driver, snapshot.sourceVolumeId)
   const staging = await findStaging(driver, volume.id)
