@@ -35,7 +35,8 @@ export function limitHeapGrowth(): void {
   /** Since the last full collection. Undefined before the first one. */
   let activeMs: number | undefined
   const observer = new PerformanceObserver((list) => {
-    for (const { detail, startTime } of list.getEntries() as readonly CollectionEntry[]) {
+    // The types of Node.js do not declare the details of an entry.
+    for (const { detail, startTime } of list.getEntries() as unknown as readonly CollectionEntry[]) {
       if (activeMs !== undefined) activeMs += Math.min(startTime - lastMs, PAUSE_MS_MAX)
       lastMs = startTime
       if (detail.kind !== constants.NODE_PERFORMANCE_GC_MAJOR) continue
