@@ -1,11 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import {
-  CODE_REMOVAL_FLAGS,
-  COMPACTION_FLAG,
-  type Collection,
-  collectGarbageWhenIdle,
-} from './heap.ts'
+import { CODE_REMOVAL_FLAGS, COMPACTION_FLAG, type Collection, collectGarbageWhenIdle } from './heap.ts'
 import { HEAP_GROWTH_FLAG } from './heap-growth.ts'
 import { manualClock } from './manual-clock.ts'
 
