@@ -36,3 +36,16 @@ it('SYS-20 the step follower drops a deleted claim that has no volume or whose v
   steps.addChanges([aRecord('PersistentVolumeClaim', 'delete')])
   expect(steps.claims).toBe(0)
 })
+
+it('SYS-20 the step follower finds the claim of a pod by its name, also after another claim with this name was deleted', () => {
+  const steps = createStepFollower()
+  const scheduled: string[] = []
+  steps.subscribe({ onStep: ({ claim, step }) => void (step === 'Scheduled' && scheduled.push(claim.uid)) })
+  const created = (uid: string) => aRecord('PersistentVolumeClaim', 'create', { uid, step: 'Created' })
+  const podScheduled = aRecord('Pod', 'update', { name: 'p', uid: 'uid-p', claims: ['c'], step: 'Scheduled' })
+  steps.addChanges([created('uid-1'), podScheduled])
+  steps.addChanges([aRecord('PersistentVolumeClaim', 'delete', { uid: 'uid-1' }), podScheduled])
+  steps.addChanges([created('uid-2'), aRecord('PersistentVolumeClaim', 'delete', { uid: 'uid-2' }), podScheduled])
+  steps.addChanges([created('uid-3'), podScheduled])
+  expect(scheduled).toEqual(['uid-1', 'uid-3'])
+})

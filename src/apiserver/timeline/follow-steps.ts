@@ -1,7 +1,7 @@
 // Follows the steps of claims, from their creation until a pod can use their volume, for the histograms and traces. It
 // follows only claims that were created after the server started.
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
-import type { StepName } from '../../api/kinds/timeline/timeline-schema.ts'
+import { STEPS, type StepName } from '../../api/kinds/timeline/timeline-schema.ts'
 import { LruCache } from '../../base/lru-cache.ts'
 import type { ChangeRecord } from './journal-record.ts'
 
@@ -53,10 +53,9 @@ export interface StepFollower {
 /** Beyond this number of claims, the steps of the least recently changed one are no longer followed. */
 const CLAIMS_MAX = 20_000
 
-const NO_STEPS: readonly StepName[] = []
-
 interface Progress extends FollowedClaim {
-  reached: readonly StepName[]
+  /** A bit for each step, at its index in STEPS. */
+  reached: number
   lastMs: number
   hasVolume: boolean
   isDeleted: boolean
@@ -70,22 +69,59 @@ const isNamedAfter = (volume: string, claimUid: string): boolean =>
   volume.startsWith(VOLUME_PREFIX) &&
   volume.endsWith(claimUid)
 
+/**
+ * Finds claims by name. Only a pod refers to its claims by name, so a new claim is indexed when the next pod is found: a server on which
+ * claims are provisioned without pods builds no index.
+ */
+class ClaimsByName {
+  readonly #indexed = new LruCache<string, Progress>(CLAIMS_MAX)
+  #added: Progress[] = []
+  /** The number of deleted claims in `#added`, or more. */
+  #deletedCount = 0
+
+  add(claim: Progress): void {
+    this.#added.push(claim)
+    if (this.#added.length > CLAIMS_MAX) this.#added = this.#added.slice(-CLAIMS_MAX / 2)
+  }
+
+  get(namespace: string, name: string): Progress | undefined {
+    for (const claim of this.#added) if (!claim.isDeleted) this.#indexed.set(keyOf(claim), claim)
+    this.#added = []
+    this.#deletedCount = 0
+    const claim = this.#indexed.get(keyOf({ namespace, name }))
+    return claim?.isDeleted ? undefined : claim
+  }
+
+  /** Releases a claim that is marked as deleted. */
+  delete(claim: Progress): void {
+    const key = keyOf(claim)
+    if (this.#indexed.get(key) === claim) this.#indexed.delete(key)
+    if (++this.#deletedCount <= this.#added.length / 2) return
+    this.#added = this.#added.filter(({ isDeleted }) => !isDeleted)
+    this.#deletedCount = 0
+  }
+}
+
+const keyOf = ({ namespace, name }: Pick<FollowedClaim, 'namespace' | 'name'>): string => `${namespace}/${name}`
+
 export function createStepFollower(): StepFollower {
   const claims = new LruCache<string, Progress>(CLAIMS_MAX)
-  const uidsByName = new LruCache<string, string>(CLAIMS_MAX)
+  const claimsByName = new ClaimsByName()
   /** By the name of the volume and by its handle, unless these contain the claim's uid. */
   const uidsByVolume = new LruCache<string, string>(2 * CLAIMS_MAX)
   const listeners: StepListener[] = []
+  let followsCalls = false
 
   const claimOfVolume = (volume: string): Progress | undefined =>
     claims.get(uidsByVolume.get(volume) ?? (volume.startsWith(VOLUME_PREFIX) ? volume.slice(VOLUME_PREFIX.length) : ''))
 
   function reach(claim: Progress | undefined, step: StepName, atMs: number): void {
-    if (!claim || claim.reached.includes(step)) return
+    const bit = 1 << STEPS.indexOf(step)
+    if (!claim || claim.reached & bit) return
     const reachedStep = { claim, step, sinceMs: claim.lastMs, atMs: Math.max(atMs, claim.lastMs) }
-    claim.reached = [...claim.reached, step]
+    claim.reached |= bit
     claim.lastMs = reachedStep.atMs
-    for (const { onStep } of listeners) onStep?.(reachedStep)
+    for (const listener of listeners) listener.onStep?.(reachedStep)
   }
 
   function addChange(record: StepChange): void {
@@ -117,9 +153,10 @@ export function createStepFollower(): StepFollower {
     switch (kind) {
       case 'PersistentVolumeClaim':
         if (step === 'Created') {
-          const fresh = { reached: NO_STEPS, lastMs: atMs, hasVolume: false, isDeleted: false }
-          claims.set(uid, { uid, namespace, name, createdMs: atMs, ...fresh })
-          uidsByName.set(`${namespace}/${name}`, uid)
+          const progress = { reached: 0, lastMs: atMs, hasVolume: false, isDeleted: false }
+          const claim: Progress = { uid, namespace, name, createdMs: atMs, ...progress }
+          claims.set(uid, claim)
+          claimsByName.add(claim)
         } else reach(claims.get(uid), step, atMs)
         return
       case 'PersistentVolume':
@@ -130,17 +167,18 @@ export function createStepFollower(): StepFollower {
         return
       case 'Pod':
         for (const claimName of claimNames)
-          reach(claims.get(uidsByName.get(`${namespace}/${claimName}`) ?? ''), step, atMs)
+          reach(claims.get(claimsByName.get(namespace, claimName)?.uid ?? ''), step, atMs)
     }
   }
 
   /** Removes a deleted volume. Keeps a deleted claim until its volume is deleted, because driver calls may follow until then. */
-  function forget({ kind, uid, name, namespace = '', handle }: StepChange): void {
+  function forget({ kind, uid, name, handle }: StepChange): void {
     if (kind === 'PersistentVolumeClaim') {
-      if (uidsByName.get(`${namespace}/${name}`) === uid) uidsByName.delete(`${namespace}/${name}`)
       const claim = claims.get(uid)
-      if (claim?.hasVolume) claim.isDeleted = true
-      else claims.delete(uid)
+      if (!claim) return
+      claim.isDeleted = true
+      claimsByName.delete(claim)
+      if (!claim.hasVolume) claims.delete(uid)
     } else if (kind === 'PersistentVolume') {
       const claim = claimOfVolume(name)
       if (claim) claim.hasVolume = false
@@ -156,13 +194,16 @@ export function createStepFollower(): StepFollower {
     },
     addActivity(activity) {
       const { method, volume, result, start, durationMs } = activity
-      if (!method || !volume) return
+      if (!method || !volume || (!followsCalls && method !== 'NodePublishVolume')) return
       const claim = claimOfVolume(volume)
       if (!claim) return
-      for (const { onCall } of listeners) onCall?.(claim, activity)
+      for (const listener of listeners) listener.onCall?.(claim, activity)
       if (method === 'NodePublishVolume' && result === 'OK') reach(claim, 'Published', Date.parse(start) + durationMs)
     },
-    subscribe: (listener) => void listeners.push(listener),
+    subscribe(listener) {
+      listeners.push(listener)
+      followsCalls ||= listener.onCall !== undefined
+    },
     get claims() {
       return claims.size
     },
