@@ -185,7 +185,7 @@ export function describeChange(
   if (after) findChanges(description, before, after)
   if (before && after && found.parts.length === CHANGES_START) addText('other fields')
   const { name = '', namespace = '', uid = '' } = object.metadata
-  // Names of these kinds are validated, and contain no characters that JSON escapes.
+  // Names of these kinds are validated, and the server generates uids: neither contains characters that JSON escapes.
   let tail = `,${timeText(atMs)},"${namespace}","${name}"`
   if (volume || claimUid || handle || claims || found.values !== '') tail += detailsText(details)
   tail += ']'
@@ -195,7 +195,7 @@ export function describeChange(
     : undefined
   return {
     template: templates.find(found.parts, jsonOfChange),
-    head: `[${quoteText(uid)},`,
+    head: `["${uid}",`,
     tail,
     owner: uid,
     stepChange,

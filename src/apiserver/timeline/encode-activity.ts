@@ -16,6 +16,8 @@ interface EncodedActivity {
 
 const parts: (string | undefined)[] = []
 
+/** The start needs no escaping: it is a MicroTime of this process, or one that was decoded. */
+
 export function encodeActivity({ process, activity }: ActivityRecord, templates: Templates): EncodedActivity {
   const { start, durationMs, result, reason, message, object, component, operation, attempt } = activity
   const { driver, method, volume } = activity
@@ -28,7 +30,7 @@ export function encodeActivity({ process, activity }: ActivityRecord, templates:
     return {
       template: templates.find(parts, jsonOfAttempt),
       head: `[${quoteText(uid ?? name)},`,
-      tail: `,${quoteText(start)},${durationMs},${quoteText(namespace)},${uid === undefined ? 0 : quoteText(name)},${attempt}]`,
+      tail: `,"${start}",${durationMs},${quoteText(namespace)},${uid === undefined ? 0 : quoteText(name)},${attempt}]`,
     }
   }
   if (volume === undefined || component !== undefined) return encodeWhole(process, activity)
@@ -36,7 +38,7 @@ export function encodeActivity({ process, activity }: ActivityRecord, templates:
   return {
     template: templates.find(parts, jsonOfCall),
     head: `[${quoteText(volume)},`,
-    tail: `,${quoteText(start)},${durationMs}]`,
+    tail: `,"${start}",${durationMs}]`,
   }
 }
 

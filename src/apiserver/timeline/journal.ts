@@ -230,9 +230,8 @@ const SEARCHED_CHANGES_MAX = 16
 const uidOf = ({ before, after }: ObjectChange): string => (after ?? before)?.metadata.uid ?? ''
 
 /**
- * The put of a chunk. Its records are described and encoded together when the store writes the group commit: the code for one
- * record then finds the processor's caches as the previous record has left them, which halves its time. The objects of a change must
- * not change until then.
+ * The put of a chunk. Its records are described and encoded together when the store writes the group commit: describing the records of a
+ * group in one loop takes less time than between the plans of other transactions. The objects of a change must not change until then.
  */
 class Chunk implements Put {
   /** The value is read when the group commit is written, so that other transactions can add records until then. */

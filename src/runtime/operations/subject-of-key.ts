@@ -31,16 +31,17 @@ export function subjectOfKey(
   const object = objectOf ? objectOf(key) : cache.get(objectKey)
   return {
     operation: typeof name === 'string' ? name : name(object, key),
-    object: {
-      apiVersion: apiVersionOf(cache.kind),
-      kind: cache.kind.kind,
-      ...(object ? refOf(object) : refOfKey(objectKey)),
-      ...(object ? { uid: object.metadata.uid } : {}),
-    },
+    object: object ? referenceTo(object, cache.kind) : { ...typeOf(cache.kind), ...refOfKey(objectKey) },
   }
 }
 
-const refOf = ({ metadata: { namespace, name } }: Readonly<Stored>) => ({ ...(namespace ? { namespace } : {}), name })
+/** Runs for every attempt, so it copies no objects. */
+function referenceTo({ metadata: { namespace, name, uid } }: Readonly<Stored>, kind: Kind): OperationSubject['object'] {
+  const apiVersion = apiVersionOf(kind)
+  return namespace ? { apiVersion, kind: kind.kind, namespace, name, uid } : { apiVersion, kind: kind.kind, name, uid }
+}
+
+const typeOf = (kind: Kind) => ({ apiVersion: apiVersionOf(kind), kind: kind.kind })
 
 const apiVersionOf = ({ group, versions }: Pick<Kind, 'group' | 'versions'>): string =>
   group ? `${group}/${versions[0]}` : (versions[0] ?? '')
