@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import {
   CAPACITIES,
   CLAIMS,
+  CSI_DRIVERS,
   CSI_NODES,
   claimSpec,
   createClaim,
@@ -12,7 +13,6 @@ import {
   createNode,
   createPod,
   DRIVER_NAME,
-  CSI_DRIVERS,
   driver,
   get,
   list,

@@ -11,9 +11,9 @@ import {
   type ConsoleProcess,
   claimManifest,
   podManifest,
-  type TestSystem,
   startConsole,
   startTestSystem,
+  type TestSystem,
 } from './console.fixture.ts'
 
 const skipMessage = browserSkipReason() ?? skipReason(await probeThisMachine(), ['loop', 'mount'])

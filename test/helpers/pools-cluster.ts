@@ -46,7 +46,8 @@ export async function startServerWithDriver(pools: Pools): Promise<void> {
 /** Starts the server and waits until it has the CSIDriver. */
 async function startServerCommand(command: 'up' | 'server', flags: readonly string[] = []): Promise<void> {
   server = await startServer({ dataDir: join(dir, 'data'), command, flags })
-  if (command === 'server') return post(CSI_DRIVERS, { metadata: { name: DRIVER_NAME }, spec: { storageCapacity: true } })
+  if (command === 'server')
+    return post(CSI_DRIVERS, { metadata: { name: DRIVER_NAME }, spec: { storageCapacity: true } })
   await pollUntil(async () => (await server.call('GET', `${CSI_DRIVERS}/${DRIVER_NAME}`)).status === 200)
   await remove(`${CLASSES}/${DRIVER_NAME}`) // the tests create their own classes, and expect no capacity of others
 }

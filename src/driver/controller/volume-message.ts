@@ -24,7 +24,10 @@ export const toVolumeMessage = (volume: VolumeRecord, driver: DriverContext) => 
 /** Returns the condition with problems of the volume and the state of its limits. */
 export async function describeCondition(volume: VolumeRecord, driver: DriverContext) {
   if (volume.state === 'deleting') {
-    return { abnormal: true, message: 'The deletion of the volume has started and is not complete. Delete the volume again.' }
+    return {
+      abnormal: true,
+      message: 'The deletion of the volume has started and is not complete. Delete the volume again.',
+    }
   }
   const problem = await driver.backend.contents.findProblem(volume)
   if (problem) return { abnormal: true, message: problem }

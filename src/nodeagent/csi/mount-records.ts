@@ -49,9 +49,9 @@ export interface MountRecords {
   stagingOf(volume: VolumeIdentity): Staging | undefined
   stagings(): Staging[]
   /** Must be called before the driver publishes the volume. */
-    recordPublication(publication: Publication): Promise<void>
+  recordPublication(publication: Publication): Promise<void>
   /** Must be called before the driver stages the volume. */
- recordStaging(staging: Staging): Promise<void>
+  recordStaging(staging: Staging): Promise<void>
   /** Must be called after the unmount. Throws and removes nothing if the target is mounted or is a directory with files. */
   removePublication(publication: Publication): Promise<void>
   removeStaging(staging: Staging): Promise<void>

@@ -218,7 +218,10 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
         return await attempt()
       } catch (error) {
         if (error instanceof NodeNameTakenError || !isRetryable(error)) throw error
-        log.warn({ node: nodeName, reason: (error as Error).message }, 'cannot register the node or set it ready; retrying')
+        log.warn(
+          { node: nodeName, reason: (error as Error).message },
+          'cannot register the node or set it ready; retrying',
+        )
         await clock.sleep(RETRY_MS, signal)
       }
     }
