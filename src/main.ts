@@ -1,8 +1,8 @@
 // Entry point of the program: sets up the heap, the exit report and the stop signal, and runs the command line with the system
 // clock and real randomness.
 import { systemClock, systemRandom } from './base/clock.ts'
-import { collectGarbageWhenIdle } from './base/heap.ts'
-import { limitHeapGrowth } from './base/heap-growth.ts'
+import { limitHeapGrowth } from './base/heap/growth.ts'
+import { collectGarbageWhenIdle } from './base/heap/idle-collection.ts'
 import { keepAliveUntil } from './base/keep-alive.ts'
 import { runCommandLine } from './cli/run.ts'
 import { reportExit } from './runtime/exit-report.ts'

@@ -79,11 +79,11 @@ function noDriver(
   problems: readonly string[],
 ): UsageError {
   const names = [...new Set(found.map(({ facts }) => facts.name))].sort()
-  const wanted = driver === undefined ? 'a CSI driver' : `the driver ${driver}`
+  const requestedDriver = driver === undefined ? 'a CSI driver' : `the driver ${driver}`
   const reason =
     addresses.length > 0
       ? `The sockets are those of ${names.join(', ')}, not of ${driver}.`
-      : `No socket in ${dataDir} or in the directory of a kubelet responds as ${wanted}` +
+      : `No socket in ${dataDir} or in the directory of a kubelet responds as ${requestedDriver}` +
         `${names.length > 0 ? `, but there are sockets of ${names.join(', ')}` : ''}.`
   return new UsageError(
     `${[reason, ...problems].join(' ')} Set --csi-address to the socket of the driver's controller service.`,

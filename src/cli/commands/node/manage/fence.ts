@@ -13,8 +13,8 @@ const TAINT = { key: OUT_OF_SERVICE_TAINT, value: 'nodeshutdown', effect: 'NoExe
 /** Throws UsageError if the node must not be fenced: if its machine is running, its pods could write to volumes that are attached elsewhere. */
 export function checkCanFence(node: StoredNode, isConfirmedOff: boolean): void {
   const { name } = node.metadata
-  const refusal = refusalToFence(node)
-  if (refusal !== undefined) throw new UsageError(refusal)
+  const reason = refusalToFence(node)
+  if (reason !== undefined) throw new UsageError(reason)
   if (!isConfirmedOff)
     throw new UsageError(
       `Node "${name}" may still run without a connection to the API server, and its pods may still write. Power the machine off, then confirm it with --confirm-off.`,

@@ -314,16 +314,16 @@ describe('stowage node forget', () => {
       'To be removed:\n  Node a\n  CSINode a\n  Pod default/web-0\n  CSIStorageCapacity default/of-a\n' +
       'To be kept, although no other node can reach them (remove them with --delete-volumes):\n' +
       '  PersistentVolume only-a (1Gi, claim default/only-a)\n'
-    const refusal =
+    const reason =
       'Node "a" reports that it is ready, so its pods run and can write to their volumes. Power the machine off first.'
     expect(await run('forget', 'a', '--dry-run')).toEqual({
       code: 2,
-      out: `${plan}Without --dry-run, nothing would be removed. ${refusal}\n`,
+      out: `${plan}Without --dry-run, nothing would be removed. ${reason}\n`,
       err: '',
     })
     const { code, out } = await run('forget', 'a', '--dry-run', '--output', 'json')
-    expect({ code, json: JSON.parse(out) }).toMatchObject({ code: 2, json: { node: 'a', isDryRun: true, refusal } })
-    expect(await run('forget', 'a', '--yes')).toMatchObject({ code: 2, err: expect.stringContaining(refusal) })
+    expect({ code, json: JSON.parse(out) }).toMatchObject({ code: 2, json: { node: 'a', isDryRun: true, reason } })
+    expect(await run('forget', 'a', '--yes')).toMatchObject({ code: 2, err: expect.stringContaining(reason) })
     await setReady('a', 'Unknown')
     expect(await run('forget', 'a', '--dry-run')).toEqual({ code: 0, out: plan, err: '' })
     expect(await run('forget', 'a')).toMatchObject({ code: 2, err: expect.stringContaining('confirm with --yes') })

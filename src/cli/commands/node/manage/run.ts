@@ -159,14 +159,14 @@ export const runForget = (name: string, flags: ForgetFlags, deps: ProgramDeps) =
     const plan = planForget(node, snapshot)
     const text = formatForgetPlan(plan, deletesVolumes)
     if (flags.dryRun) {
-      const refusal = refusalToFence(node)
-      const result = { ...plan, isDryRun: true, ...(refusal === undefined ? {} : { refusal }) }
+      const reason = refusalToFence(node)
+      const result = { ...plan, isDryRun: true, ...(reason === undefined ? {} : { reason }) }
       deps.write(
         await formatOutput(flags.output, result, () =>
-          refusal === undefined ? text : `${text}Without --dry-run, nothing would be removed. ${refusal}\n`,
+          reason === undefined ? text : `${text}Without --dry-run, nothing would be removed. ${reason}\n`,
         ),
       )
-      if (refusal !== undefined) throw new ExitError(2)
+      if (reason !== undefined) throw new ExitError(2)
       return
     }
     checkCanFence(node, true)

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { CODE_REMOVAL_FLAGS, COMPACTION_FLAG, type Collection, collectGarbageWhenIdle } from './heap.ts'
-import { HEAP_GROWTH_FLAG } from './heap-growth.ts'
-import { manualClock } from './manual-clock.ts'
+import { manualClock } from '../manual-clock.ts'
+import { HEAP_GROWTH_FLAG } from './growth.ts'
+import { CODE_REMOVAL_FLAGS, COMPACTION_FLAG, type Collection, collectGarbageWhenIdle } from './idle-collection.ts'
 
 it.each([HEAP_GROWTH_FLAG, COMPACTION_FLAG, ...CODE_REMOVAL_FLAGS])(
   'SYS-20 the flag %s exists in this release of Node.js',

@@ -21,9 +21,9 @@ const PAUSE_MS_MAX = 500
 
 /** Returns the next limit, after the active time since the last full collection, which left these bytes of objects. */
 export function nextGrowthPercent(percent: number, activeMs: number, liveBytes: number): number {
-  const wanted = (percent * INTERVAL_MS) / Math.max(activeMs, 1)
+  const intended = (percent * INTERVAL_MS) / Math.max(activeMs, 1)
   const affordable = (100 * GROWTH_BYTES_MAX) / Math.max(liveBytes, 1)
-  return Math.round(Math.max(PERCENT_MIN, Math.min(wanted, affordable, PERCENT_MAX)))
+  return Math.round(Math.max(PERCENT_MIN, Math.min(intended, affordable, PERCENT_MAX)))
 }
 
 let current = PERCENT_MIN

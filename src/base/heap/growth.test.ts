@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { buildSync } from 'esbuild'
 import { describe, expect, it } from 'vitest'
-import { nextGrowthPercent } from './heap-growth.ts'
+import { nextGrowthPercent } from './growth.ts'
 
 const MB = 1024 * 1024
 
@@ -37,11 +37,11 @@ function collectionsWith(limit: string): number {
   const { outputFiles } = buildSync({
     stdin: {
       contents: `
-        import { ${limit} } from './heap-growth.ts'
+        import { ${limit} } from './growth.ts'
         ${limit}()
-        const kept = []
+        const survivors = []
         for (let round = 0; round < 400; round++) {
-          for (let index = 0; index < 4_000; index++) kept[(round * 4_000 + index) % 200_000] = { round, index, text: [index] }
+          for (let index = 0; index < 4_000; index++) survivors[(round * 4_000 + index) % 200_000] = { round, index, text: [index] }
           await new Promise((resolve) => setImmediate(resolve))
         }`,
       resolveDir: import.meta.dirname,

@@ -1,9 +1,9 @@
-// Collects garbage in an idle process. How much the heap of a busy one may grow is in heap-growth.ts.
+// Collects garbage in an idle process. How much the heap of a busy one may grow is in growth.ts.
 import { performance } from 'node:perf_hooks'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import type { Clock } from './clock.ts'
-import { resetHeapGrowth } from './heap-growth.ts'
+import type { Clock } from '../clock.ts'
+import { resetHeapGrowth } from './growth.ts'
 
 /** A flag of V8 that every supported release of Node.js has. Without it, V8 keeps most pages of a heap that has shrunk, half empty. */
 export const COMPACTION_FLAG = '--compact-on-every-full-gc'
