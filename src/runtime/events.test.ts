@@ -169,7 +169,7 @@ describe('an event recorder', () => {
     expect(await events()).toHaveLength(100)
   })
 
-  it('SYS-11 sends eight events at a time to a server without transactions', async () => {
+  it('SYS-11 sends eight events at a time to a server without atomic commits', async () => {
     const { client, clock } = await createHarness()
     const answers: (() => void)[] = []
     const create = (async (...args: Parameters<typeof client.create>) => {

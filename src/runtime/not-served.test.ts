@@ -1,5 +1,5 @@
-// Tests of caches for a kind that the server disables and enables again. client/http/http-failures.test.ts covers the selection
-// of versions.
+// Tests caches, and controllers that use them, for a kind that the server disables and enables again.
+// client/http/http-failures.test.ts covers the selection of versions.
 import { afterEach, describe, expect, it } from 'vitest'
 import { volumeAttributesClassKind as kind } from '../api/kinds/attributes-class/attributes-class.ts'
 import { configMapKind } from '../api/kinds/config-map/config-map.ts'

@@ -258,7 +258,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       ),
   },
   {
-    title: 'simultaneous CreateVolume calls with one name create several volumes',
+    title: 'concurrent CreateVolume calls with one name create several volumes',
     check: 'create-concurrent',
     plant: (services, { state }) =>
       replace(services, 'controller', 'createVolume', async (request, original) => {
@@ -544,7 +544,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     plant: failRepeated('node', 'nodeStageVolume', 'ALREADY_EXISTS'),
   },
   {
-    title: 'simultaneous NodeStageVolume calls fail with INTERNAL',
+    title: 'concurrent NodeStageVolume calls fail with INTERNAL',
     check: 'stage-concurrent',
     plant: failWhenBusy('node', 'nodeStageVolume'),
   },
@@ -660,7 +660,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       }),
   },
   {
-    title: 'simultaneous ControllerPublishVolume calls fail with INTERNAL',
+    title: 'concurrent ControllerPublishVolume calls fail with INTERNAL',
     check: 'life-concurrent',
     plant: failWhenBusy('controller', 'controllerPublishVolume'),
   },

@@ -1,4 +1,5 @@
-// Builds the strategic merge patches with which each step of an expansion updates the claim's status.
+// Builds the strategic merge patches with which each step of an expansion updates the claim's status, and reads the resize
+// state and conditions from the status.
 // In the table, an empty cell means that the patch does not change the field, and "removed" that it removes the value, or
 // all resize conditions. `completed` and `completedOnNode` also set the capacity. Some patches also
 // change the annotation NODE_EXPANSION_NOT_REQUIRED.

@@ -25,7 +25,7 @@ export interface BindingFixture {
   getClaim(name: string): Promise<Claim>
   getVolume(name: string): Promise<Volume>
   start(): void
-  /** Starts the controllers if they are not running, and waits until they are idle. */
+  /** Starts the controllers if they are not running, and advances the clock until they are idle. */
   settle(): Promise<void>
   /** Stops the controllers; the next start has empty caches. */
   stopControllers(): Promise<void>

@@ -37,7 +37,7 @@ interface ClassState {
   message: string | undefined
 }
 
-/** Bounded by the items of the driver. */
+/** Creates the reporter. Its memory is bounded by the items of the driver. */
 export function createClassErrors({ client, claims, events, log }: ClassErrorsDeps): ClassErrors {
   claims.addIndex(BY_CLASS, classNamesOfWaitingClaim)
   const states = new Map<string, ClassState>()

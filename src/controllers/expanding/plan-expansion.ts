@@ -93,7 +93,7 @@ export const hasError = (claim: Situation['claim']): boolean =>
   resizeCondition(claim, 'ControllerResizeError') !== undefined ||
   resizeCondition(claim, 'NodeResizeError') !== undefined
 
-/** Plans a claim whose capacity is at least the requested size. An expansion that is still in progress is cancelled if possible. */
+/** Plans a claim that has at least the requested size. An expansion that is still in progress is cancelled if possible. */
 function planSatisfied(situation: Situation): ExpansionStep {
   const { claim, volume, isNodeOnly } = situation
   const [claimSize, volumeSize] = [claimCapacity(claim), volumeCapacity(volume)]

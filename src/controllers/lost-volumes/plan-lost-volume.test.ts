@@ -84,8 +84,8 @@ describe('planLostVolume', () => {
     expect(planLostVolume(facts({ claim: aClaim({ isMarked: true }) })).do).toBe('wait')
     const returned = { claim: aClaim({ isMarked: true }), node: aNode({ ready: 'True' }) }
     expect(planLostVolume(facts(returned))).toMatchObject({ do: 'unmark', conditions: [{ type: 'Resizing' }] })
-    const isForgotten = { claim: aClaim({ isMarked: true }), node: undefined }
-    expect(planLostVolume(facts(isForgotten))).toMatchObject({ do: 'wait' })
+    const withoutNode = { claim: aClaim({ isMarked: true }), node: undefined }
+    expect(planLostVolume(facts(withoutNode))).toMatchObject({ do: 'wait' })
   })
 
   it('PLUS-11 deletes the claim when the time is up, and then the volume with the finalizers of its provisioner', () => {
@@ -102,8 +102,8 @@ describe('planLostVolume', () => {
     const nowMs = LOST_MS + HOUR_MS
     expect(planLostVolume(facts({ ...marked, nowMs }))).toMatchObject({ do: 'delete claim' })
     expect(planLostVolume(facts({ ...marked, nowMs, attachedTo: 'b' }))).toMatchObject({ do: 'wait' })
-    const isDeleted = { policy: DELETE, nowMs, claim: aClaim({ isMarked: true, isDeleted: true }) }
-    expect(planLostVolume(facts(isDeleted))).toMatchObject({ do: 'wait' })
+    const beingDeleted = { policy: DELETE, nowMs, claim: aClaim({ isMarked: true, isDeleted: true }) }
+    expect(planLostVolume(facts(beingDeleted))).toMatchObject({ do: 'wait' })
     const finalizers = [EXTERNAL_PROVISIONER_FINALIZER, VOLUME_PROTECTION_FINALIZER, 'example.com/backup']
     const released = { policy: DELETE, nowMs, claim: undefined, volume: aVolume({ finalizers }) }
     const keptFinalizers = [VOLUME_PROTECTION_FINALIZER, 'example.com/backup']
@@ -166,7 +166,7 @@ describe('planLostVolume', () => {
       claim,
     }))
 
-  it('PLUS-11 marks and deletes nothing unless the node is lost, and deletes only detached volumes without Retain, after the time of the policy', () => {
+  it('PLUS-11 marks and deletes nothing unless the node is lost, and deletes only detached volumes with the reclaim policy Delete, after the time of the lost-volume policy', () => {
     fc.assert(
       fc.property(anyFacts, ({ given, isLost, isTimeUp, volume, claim }) => {
         const plan = planLostVolume(given)

@@ -85,7 +85,7 @@ export function createNodeLifecycleMetrics(registry: Registry): NodeLifecycleMet
   })
   const evictionSeconds = new Histogram({
     name: 'taint_eviction_controller_pod_deletion_duration_seconds',
-    help: 'Time between the due time of a pod eviction and its deletion.',
+    help: 'Time from the due time of an eviction to the deletion of the pod.',
     buckets: EVICTION_SECONDS,
     registers,
   })

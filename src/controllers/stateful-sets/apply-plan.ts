@@ -1,5 +1,5 @@
-// Applies the plan for a stateful set, and records an event on the set for each change to a pod and each new claim. Every write
-// can be repeated.
+// Applies the plan for a stateful set. Records an event on the set for each change to a pod, each new claim and each failure.
+// Every write can be repeated.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'

@@ -105,7 +105,7 @@ const revisionWithTemplate = (revision: StoredRevision): Revision => ({
 /** Name collisions are rare: more of them mean that another program creates revisions with these names. */
 const COLLISIONS_MAX = 10
 
-/** Saves the current template's revision. Returns the number of name collisions, which is part of new names. */
+/** Saves the current template's revision. Returns it with the number of name collisions, which is part of new names. */
 async function saveRevision(
   set: StoredSet,
   storedRevisions: readonly StoredRevision[],

@@ -42,7 +42,7 @@ export const CHANGED_ANNOTATION = 'changing.stowage.dev/changed'
 const RECORDS_MAX = 100_000
 
 interface ChangeRecord {
-  /** The last request that was started, as returned by requestOf. */
+  /** The last request that was started, as returned by requestOf. Empty if none is known. */
   readonly request: string
   readonly changedMs?: number
   /** The request for which a delay was returned. Not saved in the annotation. */

@@ -62,14 +62,15 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
   operations.subscribeActivities((activity) => {
     if (isStopped) return
     activities.push(activity)
-    if (activities.length > PENDING_ACTIVITIES_MAX) addActivities(activities)
+    if (activities.length > PENDING_ACTIVITIES_MAX) setActivities(activities)
     cancelActivityTimer ??= clock.after(ACTIVITY_DELAY_MS, () => {
       cancelActivityTimer = undefined
       if (!isBackingOff && activities.length > 0) send()
     })
   })
 
-  function addActivities(all: Activity[]): void {
+  /** Replaces the activities to report by the newest of these. */
+  function setActivities(all: readonly Activity[]): void {
     activities = all.slice(-PENDING_ACTIVITIES_MAX)
   }
 
@@ -111,7 +112,7 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
           { isComplete, activities: sent },
         )
       } finally {
-        if (!isKnown) addActivities([...sent, ...activities])
+        if (!isKnown) setActivities([...sent, ...activities])
       }
       if (isComplete && !isKnown) throw new Error('the API server did not accept a complete list of operations')
       needsCompleteList = !isKnown

@@ -30,7 +30,9 @@ export async function runLifecycle(context: CheckContext, options: LifecycleOpti
   }
   const [leftover] = context.leftovers()
   if (leftover)
-    violate(`after the lifecycle of the volume, ${leftover}: the driver reported a result that it did not repeat`)
+    violate(
+      `after the lifecycle of the volume, ${leftover}: a repeated call did not return the result of the first one`,
+    )
 }
 
 interface LifecyclePod {

@@ -1,5 +1,5 @@
 // Tracks everything that calls create in the driver: volumes, attachments, staged and published paths. A response counts even if
-// a fault hides it from the controllers, so that everything can be removed afterwards.
+// a fault hides it from the controllers. removeLeftovers removes from the driver what a check has left.
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import type { CreateVolumeRequest, CreateVolumeResponse } from '../../csi/gen/csi_pb.js'
 import { type CsiDriver, CsiError } from '../../csi/index.ts'
@@ -16,6 +16,7 @@ export interface Inventory {
   fail(method: DescMethod, request: Message, error: unknown): void
   /** Drops an entry that cannot be removed from the driver, so that it is reported only once. */
   forget(kind: 'volumes' | 'unknownCreations' | 'attachments' | 'staged' | 'published', key: string): void
+  /** Returns one text per entry. */
   describe(): string[]
 }
 
@@ -64,7 +65,7 @@ export function createInventory(): Inventory {
   const unconfirmed = new Set<object>()
   const maps = { volumes, unknownCreations, attachments, staged, published }
 
-  /** The map and the key that a successful call adds. */
+  /** Returns the entry that a successful call adds. */
   const findEntry = (method: DescMethod, request: Message): Entry | undefined => {
     const fields = request as unknown as Record<string, string>
     const { volumeId = '', nodeId = '', stagingTargetPath = '', targetPath = '' } = fields
@@ -153,7 +154,7 @@ const RETRY_MS = 100
 /** Undoes everything in the reverse order of a volume's lifecycle. Returns what could not be removed, with the driver's response. */
 export async function removeLeftovers(inventory: Inventory, { csi, pause, ...secrets }: RemoveDeps): Promise<string[]> {
   const problems: string[] = []
-  const undo = async (what: string, call: () => Promise<unknown>): Promise<boolean> => {
+  const undo = async (problem: string, call: () => Promise<unknown>): Promise<boolean> => {
     for (let attempts = 1; ; attempts++) {
       try {
         await call()
@@ -165,7 +166,7 @@ export async function removeLeftovers(inventory: Inventory, { csi, pause, ...sec
           await pause(RETRY_MS * attempts)
           continue
         }
-        problems.push(`${what}: ${error.codeName} (${error.message})`)
+        problems.push(`${problem}: ${error.codeName} (${error.message})`)
         return false
       }
     }

@@ -138,7 +138,7 @@ export const attachVolumeChecks: readonly Check[] = [
     rule: {
       section: 'Concurrency',
       level: 'must',
-      text: 'Each of several simultaneous calls succeeds or fails with ABORTED; a later call succeeds.',
+      text: 'Each of several concurrent calls succeeds or fails with ABORTED; a later call succeeds.',
     },
     needs: NEEDS,
     async run(context) {

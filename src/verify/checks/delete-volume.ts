@@ -64,7 +64,7 @@ export const deleteVolumeChecks: readonly Check[] = [
     rule: {
       section: 'Concurrency; DeleteVolume',
       level: 'must',
-      text: 'Each of several simultaneous calls succeeds or fails with ABORTED; a later call succeeds.',
+      text: 'Each of several concurrent calls succeeds or fails with ABORTED; a later call succeeds.',
     },
     needs: NEEDS,
     async run(context) {

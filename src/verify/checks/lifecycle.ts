@@ -45,7 +45,7 @@ export const lifecycleChecks: readonly Check[] = [
   },
   {
     id: 'life-concurrent',
-    title: 'two simultaneous calls of every kind succeed or are aborted',
+    title: 'two concurrent calls of every kind succeed or are aborted',
     rule: {
       section: 'Concurrency; Error Scheme',
       level: 'must',

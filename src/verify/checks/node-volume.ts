@@ -87,7 +87,7 @@ export const nodeVolumeChecks: readonly Check[] = [
     rule: {
       section: 'Concurrency; NodeStageVolume',
       level: 'must',
-      text: 'Each of several simultaneous calls succeeds or fails with ABORTED; a later call succeeds, and one NodeUnstageVolume undoes all.',
+      text: 'Each of several concurrent calls succeeds or fails with ABORTED; a later call succeeds, and one NodeUnstageVolume undoes all.',
     },
     needs: STAGE_NEEDS,
     async run(context) {
@@ -277,7 +277,7 @@ export const nodeVolumeChecks: readonly Check[] = [
     rule: {
       section: 'Concurrency; NodePublishVolume',
       level: 'must',
-      text: 'Each of several simultaneous calls succeeds or fails with ABORTED; a later call succeeds, and one NodeUnpublishVolume undoes all.',
+      text: 'Each of several concurrent calls succeeds or fails with ABORTED; a later call succeeds, and one NodeUnpublishVolume undoes all.',
     },
     needs: NEEDS,
     async run(context) {

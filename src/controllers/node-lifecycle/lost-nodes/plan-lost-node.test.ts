@@ -38,7 +38,7 @@ const facts = (node: Node, fields: Partial<LostNodeFacts> = {}): LostNodeFacts =
 })
 
 /** Returns the node after the plan was written. */
-function applied(node: Node, plan: ReturnType<typeof planLostNode>): Node {
+function applyPlan(node: Node, plan: ReturnType<typeof planLostNode>): Node {
   const written = new Set(plan.conditions.map(({ type }) => type))
   const keptConditions = (node.status?.conditions ?? []).filter(({ type }) => !written.has(type))
   return {
@@ -62,7 +62,7 @@ describe('planLostNode', () => {
         },
       } as Node
       const plan = planLostNode(facts(node, fields), OPTIONS)
-      node = applied(node, plan)
+      node = applyPlan(node, plan)
       expect(phaseOf(node)).toBe(plan.phase)
       return plan.phase
     }
@@ -137,7 +137,7 @@ describe('planLostNode', () => {
       fc.property(anyFacts, (given) => {
         const fence = quarantineOf(given.node)
         const plan = planLostNode(given, OPTIONS)
-        const after = applied(given.node, plan)
+        const after = applyPlan(given.node, plan)
         const mayEnd =
           readyStatusOf(given) === 'True' &&
           given.node.metadata.annotations?.[RELEASED_FENCE] === fence &&
@@ -152,7 +152,7 @@ describe('planLostNode', () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
         const plan = planLostNode(given, OPTIONS)
-        const after = applied(given.node, plan)
+        const after = applyPlan(given.node, plan)
         expect(phaseOf(after)).toBe(plan.phase)
         if (plan.phase === 'InService' && plan.taints) return // a returned node has other facts
         const secondPlan = planLostNode({ ...given, node: after }, OPTIONS)

@@ -147,7 +147,7 @@ describe('credentials for CreateVolume', () => {
 describe('rejection before CreateVolume', () => {
   it.each([
     ['an empty selector', { claim: aClaim({ selector: {} }) }, 'final', 'claim Selector is not supported'],
-    ['no uid', { claim: aClaim({}, { uid: undefined }) }, 'final', 'without a uid'],
+    ['a claim without a uid', { claim: aClaim({}, { uid: undefined }) }, 'final', 'without a uid'],
     [
       'an unknown reserved parameter',
       { storageClass: aClass({ 'csi.storage.k8s.io/x': '1' }) },
@@ -155,7 +155,7 @@ describe('rejection before CreateVolume', () => {
       'unknown parameter',
     ],
     [
-      'two file systems',
+      'a class with two file systems',
       { storageClass: aClass({ fstype: 'a', 'csi.storage.k8s.io/fstype': 'b' }) },
       'final',
       'fstype',
@@ -185,7 +185,7 @@ describe('rejection before CreateVolume', () => {
       'CrossNamespaceVolumeDataSource feature is disabled',
     ],
     [
-      'a secret template with an unknown token',
+      'a class with an unknown token in a secret template',
       {
         storageClass: aClass({
           'csi.storage.k8s.io/provisioner-secret-name': '${nope}',
@@ -196,7 +196,7 @@ describe('rejection before CreateVolume', () => {
       'invalid tokens',
     ],
     [
-      'a missing secret',
+      'a class with a missing secret',
       {
         storageClass: aClass({
           'csi.storage.k8s.io/provisioner-secret-name': 'gone',
