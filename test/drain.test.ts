@@ -12,6 +12,7 @@ import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers
 import { runStowage } from './helpers/run-stowage.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 import { listObjects, readMountedNodes } from './lost-nodes/checks.ts'
+import { killPodProcesses } from './lost-nodes/cluster.ts'
 import { SHARED_DRIVER, type SharedDriver, startSharedDriver } from './lost-nodes/shared-driver.ts'
 
 const VOLUMES_IN_CI = 6
@@ -46,6 +47,7 @@ describe.skipIf(skipMessage)(`stowage node drain${skipMessage ? ` (${skipMessage
   afterAll(async () => {
     await server?.stop()
     for (const agent of agents) await agent.stop()
+    for (const node of [DRAINED, OTHER]) await killPodProcesses(dirOf(node))
     await shared?.stop()
     await hostLeftovers?.remove()
     await rm(dir, { recursive: true, force: true })
@@ -82,7 +84,7 @@ describe.skipIf(skipMessage)(`stowage node drain${skipMessage ? ` (${skipMessage
   }
 
   /** Each pod appends its uid to a file of its volume. */
-  const statefulSet = {
+  const buildStatefulSet = () => ({
     metadata: { name: 'web' },
     spec: {
       replicas: volumeCount,
@@ -98,7 +100,11 @@ describe.skipIf(skipMessage)(`stowage node drain${skipMessage ? ` (${skipMessage
               name: 'main',
               image: 'none',
               command: ['sh', '-c', 'echo $POD_UID >> /data/log; exec sleep 100000'],
-              env: [{ name: 'POD_UID', valueFrom: { fieldRef: { fieldPath: 'metadata.uid' } } }],
+              env: [
+                { name: 'POD_UID', valueFrom: { fieldRef: { fieldPath: 'metadata.uid' } } },
+                { name: 'NODE_NAME', valueFrom: { fieldRef: { fieldPath: 'spec.nodeName' } } },
+                { name: 'NODE_DIR', value: `${dir}/$(NODE_NAME)` },
+              ],
               volumeMounts: [{ name: 'data', mountPath: '/data' }],
             },
           ],
@@ -115,7 +121,7 @@ describe.skipIf(skipMessage)(`stowage node drain${skipMessage ? ` (${skipMessage
         },
       ],
     },
-  }
+  })
 
   async function waitUntil(condition: () => Promise<boolean>, description: string): Promise<void> {
     for (let polls = 0; !(await condition()); polls++) {
@@ -145,7 +151,7 @@ describe.skipIf(skipMessage)(`stowage node drain${skipMessage ? ` (${skipMessage
     `PLUS-11 moves ${volumeCount} pods with attached volumes to another node, and continues after an interruption`,
     async () => {
       await succeed('cordon', OTHER)
-      await post('/apis/apps/v1/namespaces/default/statefulsets', statefulSet)
+      await post('/apis/apps/v1/namespaces/default/statefulsets', buildStatefulSet())
       await waitUntil(() => areAllRunningOn(DRAINED), `all pods run on ${DRAINED}`)
       await succeed('uncordon', OTHER)
       const uids = (await readPods()).map(({ metadata }) => metadata.uid)

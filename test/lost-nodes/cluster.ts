@@ -183,7 +183,7 @@ export async function startLostNodesCluster(dir: string): Promise<LostNodesClust
 }
 
 /** Kills the processes of pods, and the processes that started them, whose arguments contain paths of the agent. */
-async function killPodProcesses(nodeDir: string): Promise<void> {
+export async function killPodProcesses(nodeDir: string): Promise<void> {
   const isOfNode = async (pid: string) => {
     const [args = '', env = ''] = await Promise.all(
       ['cmdline', 'environ'].map((file) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '')),
