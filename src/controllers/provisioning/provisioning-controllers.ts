@@ -166,7 +166,14 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
         matters: isRelevantVolumeChange,
         mayNeedReconcile: needsWork,
       }),
-      source({ cache: attachments, keysOf: volumesOf }),
+      source({
+        cache: attachments,
+        keysOf: (attachment) =>
+          volumesOf(attachment).filter((name) => {
+            const volume = volumes.get({ name })
+            return volume !== undefined && needsWork(volume)
+          }),
+      }),
       // A released volume can be deleted after its claim was deleted or bound to another volume.
       source({
         cache: claims,
