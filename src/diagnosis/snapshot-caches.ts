@@ -1,4 +1,5 @@
-// Creates the caches of a snapshot's objects that the scheduler's plugins read, and a clock that is stopped at the time of the snapshot.
+// Creates the caches of a snapshot's objects that the scheduler's plugins read, and a clock that is stopped at the time of the
+// snapshot.
 import type { Clock } from '../base/clock.ts'
 import { SNAPSHOT_KINDS, type Snapshot, type SnapshotList } from './snapshot.ts'
 import { createSnapshotCache } from './snapshot-cache.ts'

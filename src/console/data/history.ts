@@ -1,5 +1,5 @@
-// Keeps the last hour of rates and latencies in a ring: one sample every ten seconds from the metrics of a Stowage server. Values
-// that a server does not provide are null, and `sources` has the reason.
+// Keeps the last hour of rates and latencies in a ring: one sample every ten seconds from the operations and metrics of a Stowage
+// server. Values that a server does not provide are null, and `sources` has the reason.
 import { ApiError } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Transport } from '../../client/http/transport.ts'

@@ -338,7 +338,9 @@ export class EtcdStore implements Store {
     await this.#catchUp(await this.#newestRevision())
   }
 
-  /** Returns the first store revision of etcd's newest revision. The replica applies all store revisions of an etcd revision together. */
+  /**
+   * Returns the first store revision of etcd's newest revision. The replica applies all store revisions of an etcd revision together.
+   */
   async #fetchNewestRevision(): Promise<Revision> {
     const knownRevision = this.#mapping.etcdRevisionOf(this.#replica.revision)
     const { header } = await this.#client.range({ key: this.#layout.about, countOnly: true })

@@ -41,17 +41,17 @@ export function Gantt({ timeline }: { readonly timeline: TimelineAnswer }) {
         role="img"
         aria-label={`Timeline with ${entries.length} entries from ${formatTime(layout.startMs)} to ${formatTime(layout.endMs)}`}
       >
-        {layout.gaps.map((gap) => (
-          <g key={gap.start}>
+        {layout.shortenedPauses.map((pause) => (
+          <g key={pause.start}>
             <rect
               class="gantt-gap"
-              x={x(gap.start)}
+              x={x(pause.start)}
               y={TOP_PX}
-              width={(gap.end - gap.start) * plotPx}
+              width={(pause.end - pause.start) * plotPx}
               height={heightPx - TOP_PX - 18}
             />
-            <text x={x((gap.start + gap.end) / 2)} y={heightPx - 4} text-anchor="middle">
-              {formatLatency(gap.durationMs)}
+            <text x={x((pause.start + pause.end) / 2)} y={heightPx - 4} text-anchor="middle">
+              {formatLatency(pause.durationMs)}
             </text>
           </g>
         ))}

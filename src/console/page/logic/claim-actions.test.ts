@@ -42,7 +42,9 @@ it('expands only a bound claim of a class that allows it', () => {
   expect(explainRefusal('expand', { ...context, storageClass: { ...storageClass, allowsExpansion: false } })).toContain(
     'does not allow',
   )
-  expect(explainRefusal('expand', { ...context, storageClass: undefined })).toContain('could not be read')
+  expect(explainRefusal('expand', { ...context, storageClass: undefined })).toContain('does not exist or cannot')
+  const withoutClass = { ...context, claim: aClaim('data', { className: undefined }), storageClass: undefined }
+  expect(explainRefusal('expand', withoutClass)).toContain('has no class')
   expect(explainRefusal('expand', { ...context, claim: aClaim('data', { deletedMs: 1 }) })).toContain('being deleted')
 })
 

@@ -42,7 +42,8 @@ export function explainRefusal(action: ClaimActionName, context: ActionContext):
 const REFUSALS: Readonly<Record<ClaimActionName, (context: ActionContext) => string | undefined>> = {
   expand({ claim, storageClass }) {
     if (claim.phase !== 'Bound') return `The claim is ${claim.phase}; only a bound claim can be expanded.`
-    if (!storageClass) return `The class ${claim.className ?? ''} could not be read.`
+    if (!claim.className) return 'The claim has no class, and only a class can allow expansion.'
+    if (!storageClass) return `The class ${claim.className} does not exist or cannot be read.`
     if (!storageClass.allowsExpansion) return `The class ${storageClass.name} does not allow expansion.`
     return undefined
   },

@@ -17,14 +17,14 @@ it('puts the entries of each component into one lane', () => {
     ['driver', 2],
     ['provisioner', 1],
   ])
-  expect(layout?.gaps).toEqual([])
+  expect(layout?.shortenedPauses).toEqual([])
 })
 
 it('shortens a pause of a day, so that the seconds before and after it remain readable', () => {
   const layout = layoutTimeline([call(0, 500), call(86_400_000, 500)], { nameOf })!
   const [first, second] = layout.lanes[0]!.bars
-  expect(layout.gaps).toHaveLength(1)
-  expect(layout.gaps[0]!.durationMs).toBe(86_399_500)
+  expect(layout.shortenedPauses).toHaveLength(1)
+  expect(layout.shortenedPauses[0]!.durationMs).toBe(86_399_500)
   expect(first!.end - first!.start).toBeGreaterThan(0.4)
   expect(second!.end).toBeCloseTo(1)
 })

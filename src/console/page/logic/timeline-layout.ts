@@ -25,8 +25,8 @@ interface Lane<E> {
   readonly bars: readonly Bar<E>[]
 }
 
-interface Gap {
-  /** Where the shortened pause is drawn. */
+interface ShortenedPause {
+  /** Where the pause is drawn, between 0 and 1. */
   readonly start: number
   readonly end: number
   readonly durationMs: number
@@ -34,7 +34,7 @@ interface Gap {
 
 interface TimelineLayout<E> {
   readonly lanes: readonly Lane<E>[]
-  readonly gaps: readonly Gap[]
+  readonly shortenedPauses: readonly ShortenedPause[]
   readonly startMs: number
   readonly endMs: number
   /** Returns the position of a time on the axis. */
@@ -42,11 +42,11 @@ interface TimelineLayout<E> {
 }
 
 /** The share of the axis that one shortened pause occupies. */
-const GAP_SHARE = 0.04
-/** A pause is shortened if it has at least GAP_MIN_MS, and at least this multiple of the remaining time. */
-const GAP_FACTOR = 0.5
-const GAP_MIN_MS = 2_000
-const GAPS_MAX = 6
+const PAUSE_SHARE = 0.04
+/** A pause is shortened if it has at least PAUSE_MS_MIN, and at least this multiple of the remaining time. */
+const PAUSE_FACTOR = 0.5
+const PAUSE_MS_MIN = 2_000
+const PAUSES_MAX = 6
 
 export function layoutTimeline<E extends TimedEntry>(
   entries: readonly E[],
@@ -81,25 +81,26 @@ function createAxis(spans: readonly Span[]): Omit<TimelineLayout<never>, 'lanes'
   const shortened = choosePauses(pauses, endMs - startMs)
   const shortenedMs = shortened.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0)
   const activeMs = Math.max(1, endMs - startMs - shortenedMs)
-  const activeShare = 1 - shortened.length * GAP_SHARE
+  const activeShare = 1 - shortened.length * PAUSE_SHARE
   const positionOf = (timeMs: number): number => {
     let position = 0
     let doneMs = startMs
     for (const pause of shortened) {
       if (timeMs <= pause.startMs) break
       position += ((pause.startMs - doneMs) / activeMs) * activeShare
-      if (timeMs < pause.endMs) return position + GAP_SHARE * ((timeMs - pause.startMs) / (pause.endMs - pause.startMs))
-      position += GAP_SHARE
+      if (timeMs < pause.endMs)
+        return position + PAUSE_SHARE * ((timeMs - pause.startMs) / (pause.endMs - pause.startMs))
+      position += PAUSE_SHARE
       doneMs = pause.endMs
     }
     return Math.min(1, position + ((timeMs - doneMs) / activeMs) * activeShare)
   }
-  const gaps = shortened.map((pause) => ({
+  const shortenedPauses = shortened.map((pause) => ({
     start: positionOf(pause.startMs),
     end: positionOf(pause.endMs),
     durationMs: pause.endMs - pause.startMs,
   }))
-  return { gaps, startMs, endMs, positionOf }
+  return { shortenedPauses, startMs, endMs, positionOf }
 }
 
 function findPauses(sorted: readonly Span[]): Span[] {
@@ -118,7 +119,7 @@ function choosePauses(pauses: readonly Span[], totalMs: number): Span[] {
   let restMs = totalMs
   for (const pause of [...pauses].sort((a, b) => b.endMs - b.startMs - (a.endMs - a.startMs))) {
     const lengthMs = pause.endMs - pause.startMs
-    if (chosen.length === GAPS_MAX || lengthMs < GAP_MIN_MS || lengthMs < (restMs - lengthMs) * GAP_FACTOR) break
+    if (chosen.length === PAUSES_MAX || lengthMs < PAUSE_MS_MIN || lengthMs < (restMs - lengthMs) * PAUSE_FACTOR) break
     chosen.push(pause)
     restMs -= lengthMs
   }
