@@ -178,7 +178,7 @@ describe('addQuantities and subtractQuantities', () => {
     ['1Gi', '0', '1Gi', '1Gi'],
     ['5', '3Ki', '3077', '-3067'],
     ['9223372036854775807Ki', '1Ki', '9223372036854776831', '9223372036854774783'],
-  ])('add and subtract %s and %s', (a, b, sum, difference) => {
+  ])('return for %s and %s the sum %s and the difference %s', (a, b, sum, difference) => {
     expect(formatQuantity(addQuantities(a, b))).toBe(sum)
     expect(formatQuantity(subtractQuantities(a, b))).toBe(difference)
   })

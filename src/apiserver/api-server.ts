@@ -372,7 +372,10 @@ const startsWithList = (query: URLSearchParams): boolean => {
 
 const bytesOf = ({ body, longBody }: ApiResponse): number => longBody?.storedBytes ?? body?.length ?? 0
 
-/** Uses the label `other` for resources and subresources that are not served: arbitrary paths would create an unbounded number of time series. */
+/**
+ * Uses the label `other` for resources and subresources that are not served: arbitrary paths would create an unbounded number
+ * of time series.
+ */
 function labelsOf(route: ResourceRequest | PathRequest | undefined, resources: Resources): RequestLabels {
   const noResource = { group: '', version: '', resource: '', subresource: '' }
   if (!route || route.is === 'path') return { verb: 'GET', ...noResource }

@@ -19,6 +19,6 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
   ENOENT: 'it does not exist.',
   EBUSY: 'it is in use, perhaps as a mount point. Unmount it.',
   EXDEV: 'another file system is mounted inside. Unmount it.',
-  EMFILE: 'too many files are open in this process. The operation is retried.',
+  EMFILE: 'too many files are open in this process. Raise its limit of open files (ulimit -n).',
   EIO: 'the disk failed. Check the system log.',
 }

@@ -1,12 +1,12 @@
 // Server-side apply: merges a manager's configuration into the stored object. The manager then owns the fields that it
 // sets. Fields that it set before and no longer sets are removed, unless another manager owns them. A field that another
 // manager owns with a different value is a conflict, unless the apply is forced. Pure.
-import { compareStates } from './compare.ts'
+import { compareStates } from './compare-states.ts'
 import { difference, type FieldSet, intersection, isEmptySet, pathsOf, sameSet, union } from './field-set.ts'
 import { createEntry, type Entry, isEntryOf, sortEntries, type Writer } from './managed-fields.ts'
-import { mergeConfig } from './merge.ts'
+import { mergeConfig } from './merge-config.ts'
 import { withParents } from './parent-fields.ts'
-import { removeFields } from './remove.ts'
+import { removeFields } from './remove-fields.ts'
 import type { ObjectShape } from './shape.ts'
 import { removeOwnership } from './track-update.ts'
 import { withoutUntrackedFields } from './untracked-fields.ts'

@@ -3,7 +3,7 @@
 import { decode } from '../decode.ts'
 import { isJsonObject, type JsonObject } from '../json-value.ts'
 import type { DeclaredValue, ObjectType } from '../schema.ts'
-import { compareStates } from './compare.ts'
+import { compareStates } from './compare-states.ts'
 import { difference, type FieldSet } from './field-set.ts'
 import { objectShape } from './shape.ts'
 import { appliedFields } from './value-fields.ts'

@@ -1,6 +1,6 @@
 // Computes managedFields after a create, update or patch: the writer becomes the only owner of the fields that it changes,
 // and removed fields have no owner. An object without managedFields stays without them until the first apply.
-import { compareStates } from './compare.ts'
+import { compareStates } from './compare-states.ts'
 import { difference, type FieldSet, isEmptySet, union } from './field-set.ts'
 import {
   createEntry,

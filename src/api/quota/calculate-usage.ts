@@ -1,4 +1,4 @@
-// Calculates the usage of a namespace from all its objects, for new and changed quotas and for verification. charge.ts
+// Calculates the usage of a namespace from all its objects, for new and changed quotas and for verification. charge-quota.ts
 // computes the same usage incrementally.
 
 import type { KubeObject } from '../kind.ts'

@@ -2,7 +2,7 @@
 // controller recalculates usage with it.
 
 export { calculateUsage, kindsOfKeys, type ListObjects } from './calculate-usage.ts'
-export { type Change, chargeQuota, createChangeCalculator } from './charge.ts'
+export { type Change, chargeQuota, createChangeCalculator } from './charge-quota.ts'
 export { describeMissingConstraints } from './pod-constraints.ts'
 export { podResources } from './pod-resources.ts'
 export { formatAmounts, QuotaAccount } from './quota-account.ts'

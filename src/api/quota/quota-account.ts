@@ -1,4 +1,4 @@
-// A quota with parsed limits and usage, to which charge.ts charges writes. A group commit can charge many writes to one
+// A quota with parsed limits and usage, to which charge-quota.ts charges writes. A group commit can charge many writes to one
 // account before its usage is formatted.
 
 import type { ResourceQuota } from '../kinds/resource-quota/resource-quota-schema.ts'

@@ -1,7 +1,7 @@
 // Formats audit events (audit.k8s.io/v1 Event) as lines of JSON. Values of query parameters that may hold credentials are
 // masked.
 import type { Status } from '../../api/status-error.ts'
-
+import { microTimestamp } from '../../base/timestamps.ts'
 import type { ApiRequest } from '../http/messages.ts'
 import type { PathRequest, ResourceRequest } from '../http/route.ts'
 import type { UserInfo } from '../security/index.ts'
@@ -46,21 +46,11 @@ export function formatEvent(event: AuditEvent): string {
   if (responseStatus) text += `,"responseStatus":${responseStatusJson(responseStatus)}`
   if (event.requestObject) text += `,"requestObject":${event.requestObject}`
   if (event.responseObject) text += `,"responseObject":${event.responseObject}`
-  text += `,"requestReceivedTimestamp":"${formatTime(event.receivedAtMs)}"`
-  text += `,"stageTimestamp":"${formatTime(event.atMs)}"`
+  text += `,"requestReceivedTimestamp":"${microTimestamp(event.receivedAtMs)}"`
+  text += `,"stageTimestamp":"${microTimestamp(event.atMs)}"`
   if (annotations) text += `,"annotations":${annotations}`
   return `${text}}\n`
 }
-
-/** Formats a time as microTimestamp does, but caches the text of the last second. */
-function formatTime(ms: number): string {
-  const second = Math.floor(ms / 1_000)
-  if (second !== lastSecond.second) {
-    lastSecond = { second, text: new Date(second * 1_000).toISOString().slice(0, 20) }
-  }
-  return `${lastSecond.text}${String(Math.floor(ms) - second * 1_000).padStart(3, '0')}000Z`
-}
-let lastSecond = { second: -1, text: '' }
 
 const userJsons = new WeakMap<UserInfo, string>()
 

@@ -9,7 +9,7 @@ import {
   AGGREGATED_VERSIONS,
   type AggregatedVersion,
   groupDiscoveryList,
-} from './aggregated.ts'
+} from './aggregated-discovery.ts'
 import {
   type Document,
   type DocumentResponse,
@@ -18,7 +18,7 @@ import {
   jsonDocument,
   type RequestHeaders,
 } from './document.ts'
-import { apiGroup, apiGroupList, apiResourceList, apiVersions } from './legacy.ts'
+import { apiGroup, apiGroupList, apiResourceList, apiVersions } from './legacy-discovery.ts'
 
 export interface Discovery {
   /** Returns undefined if the path does not belong to discovery, or its group or version is not served. */

@@ -11,7 +11,7 @@ export {
   lazy,
   type RequestHeaders,
 } from './document.ts'
-export { resourcesOf } from './legacy.ts'
+export { resourcesOf } from './legacy-discovery.ts'
 export {
   findSubresource,
   type Subresource,

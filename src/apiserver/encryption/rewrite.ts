@@ -1,4 +1,5 @@
-// Iterates over the stored values that encryption applies to, to rewrite stale ones or to find those that a configuration cannot decrypt.
+// Iterates over the stored values that encryption applies to, to rewrite stale ones or to find those that a configuration
+// cannot decrypt.
 import { type Entry, type Store, UndecryptableError } from '../../store/index.ts'
 import { BRIEF_HISTORY_PREFIXES } from '../keys.ts'
 import type { Encryption } from './encryption.ts'

@@ -1,6 +1,6 @@
-// Limits the total bytes of responses that clients have not received yet. If the limit is exceeded, it closes
-// connections of the user with the most pending bytes, first the one that has waited the longest for its client. It
-// never closes the only response.
+// Limits the total bytes of responses that clients have not received yet. If the limit is exceeded, connections of the
+// user with the most pending bytes are closed, first the one that has waited the longest for its client. The only response is
+// never closed.
 
 export interface PendingBytes {
   /** Sets the number of bytes that a response to this user still has to send. */

@@ -1,5 +1,6 @@
 // Parses the fences of a request, and checks those of a write in its transaction: each lease must still be held by the process
-// that sent the write, in the same term. The leases are conditions of the transaction, so that a new leader cannot acquire one before the write commits.
+// that sent the write, in the same term. The leases are conditions of the transaction, so that a new leader
+// cannot acquire one before the write commits.
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import { LEASE_FENCE_HEADER, type LeaseFence, parseLeaseFences } from '../../api/kinds/lease/lease-fence.ts'
 import type { Lease } from '../../api/kinds/lease/lease-schema.ts'

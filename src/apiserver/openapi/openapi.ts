@@ -15,7 +15,7 @@ import { parseAccept } from '../http/negotiate.ts'
 import type { Resources } from '../resources.ts'
 import { documentV2 } from './document-v2.ts'
 import { documentV3 } from './document-v3.ts'
-import { encodeDocument } from './gnostic.ts'
+import { encodeDocument } from './encode-document-v2.ts'
 
 export interface OpenApi {
   /** Returns undefined if the path does not belong to OpenAPI, or its group version is not served. */

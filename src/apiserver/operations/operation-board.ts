@@ -153,7 +153,7 @@ export async function openOperationBoard({ clock, onActivities }: OperationBoard
       if (isComplete) removeReporter(id)
       else if (!reporters.has(id)) return { isKnown: false }
       if (!reporters.has(id) && reporters.size >= REPORTERS_MAX)
-        throw badRequest(`more than ${REPORTERS_MAX} processes report operations`)
+        throw badRequest(`${REPORTERS_MAX} other processes already report, the maximum; this report is not listed`)
       apply(id, { changed: operations.map(sanitizeOperation), removed })
       if (activities.length > 0) onActivities?.(process, activities.map(sanitizeActivity))
       const reporter = reporters.get(id)!

@@ -1,5 +1,5 @@
-// Authorizes the requests of a component in tests by its rules (component-rules.ts) alone. Records which rules are used, and the requests
-// that no rule grants; test/component-rules/ fails on a denied request and on an unused rule.
+// Authorizes the requests of a component in tests by its rules (component-rules.ts) alone. Records which rules are used, and
+// the requests that no rule grants; test/component-rules/ fails on a denied request and on an unused rule.
 import type { Kind } from '../../api/kind.ts'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
 import type { Client, ObjectRef } from '../../client/client.ts'
@@ -26,22 +26,22 @@ const OWN_NAMESPACE = 'kube-system'
 export const grantsOf = (component: Component): readonly Grant[] =>
   rulesOf(component)
     .flatMap(splitRule)
-    .map((right) => grantOf(component, right))
+    .map((permission) => grantOf(component, permission))
 
 /** Returns a rule for each combination of verb, resource and name. */
 const splitRule = ({ verbs, resources, names, namespace, paths = [] }: ComponentRule): ComponentRule[] =>
   verbs.flatMap((verb) => [
     ...paths.map((path) => ({ verbs: [verb], resources: [], paths: [path] })),
     ...resources.flatMap((resource) => {
-      const right = { verbs: [verb], resources: [resource], namespace }
-      return names ? names.map((name) => ({ ...right, names: [name] })) : [right]
+      const permission = { verbs: [verb], resources: [resource], namespace }
+      return names ? names.map((name) => ({ ...permission, names: [name] })) : [permission]
     }),
   ])
 
-function grantOf(component: Component, right: ComponentRule): Grant {
-  const [role] = roleRulesOf([right], OWN_NAMESPACE)
+function grantOf(component: Component, permission: ComponentRule): Grant {
+  const [role] = roleRulesOf([permission], OWN_NAMESPACE)
   const { namespace, rules } = role!
-  const { verbs, resources, names, paths = [], namespace: scope } = right
+  const { verbs, resources, names, paths = [], namespace: scope } = permission
   const words = [...verbs, ...resources, ...paths, ...(names ?? []), ...(scope ? ['in', scope] : [])]
   return {
     id: `${component}: ${words.join(' ')}`,

@@ -1,6 +1,6 @@
 // Caches the decisions on a user's requests. The role index returns the same list of grants until a role or binding
-// changes, so that list is the key of the cache. Decisions on paths are not
-// cached, nor are those on named objects if a rule names objects.
+// changes, so that list is the key of the cache. Decisions on paths are not cached, nor are those on named objects if a rule
+// names objects.
 import type { AuthorizationAttributes, Decision, ResourceAttributes } from '../security/index.ts'
 import type { Grant } from './role-index.ts'
 

@@ -3,7 +3,7 @@
 import { type FieldRequirement, parseFieldSelector, requiredFieldValue } from '../../api/selectors.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { PathRequest, ResourceRequest } from '../http/route.ts'
-import type { AuthorizationAttributes, Authorizer, Decision, ResourceAttributes } from './authorize.ts'
+import type { AuthorizationAttributes, Authorizer, Decision, ResourceAttributes } from './authorizer.ts'
 import { forbidden, type RejectionStatus } from './errors.ts'
 import type { UserInfo } from './user.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { AuthorizationAttributes } from './authorize.ts'
+import type { AuthorizationAttributes } from './authorizer.ts'
 import { forbidden } from './errors.ts'
 import { ANONYMOUS, type UserInfo } from './user.ts'
 

@@ -1,6 +1,6 @@
 // The errors of this folder: statuses of rejected requests (400, 401, 403), which the server sends to the client, and
 // errors that prevent the server from starting, which are thrown.
-import type { AuthorizationAttributes } from './authorize.ts'
+import type { AuthorizationAttributes } from './authorizer.ts'
 
 /** The fields of a Status for a rejected request. */
 export interface RejectionStatus {

@@ -4,16 +4,16 @@ export {
   type AuthenticatorOptions,
   createAuthenticator,
   type ReloadableAuthenticator,
-} from './authenticate.ts'
+} from './authenticator.ts'
+export { apiErrorOf, authorizeRequest } from './authorize-request.ts'
 export type {
   AuthorizationAttributes,
   Authorizer,
   Decision,
   ResourceAttributes,
   Rules,
-} from './authorize.ts'
-export { apiErrorOf, authorizeRequest } from './authorize-request.ts'
-export { resolveImpersonation } from './impersonate.ts'
+} from './authorizer.ts'
+export { resolveImpersonation } from './impersonation.ts'
 export { issueKeylessCa } from './keyless-ca.ts'
 export { loadOrCreatePki, type Pki } from './pki.ts'
 export { NO_REVOCATIONS, parseRevocations } from './revocations.ts'

@@ -6,9 +6,9 @@ import { LruCache } from '../../base/lru-cache.ts'
 import type { TokenAuthentication, TokenAuthenticator } from '../security/token-authenticator.ts'
 import { accountUserName, type UserInfo } from '../security/user.ts'
 import type { BoundObjects } from './bound-objects.ts'
-import { type ObjectClaim, type TokenClaims, type TokenSubject, userOfClaims } from './claims.ts'
 import { type VerifiedJwt, verifyJwt } from './jwt.ts'
 import { hashToken, type SecretTokenSubject, subjectOfSecretToken, userOfSecretToken } from './secret-token.ts'
+import { type ObjectClaim, type TokenClaims, type TokenSubject, userOfClaims } from './token-claims.ts'
 import type { TokenKeys } from './token-keys.ts'
 
 const CACHED_TOKENS_MAX = 10_000

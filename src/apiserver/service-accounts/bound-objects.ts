@@ -13,8 +13,8 @@ import type { Entry, Store } from '../../store/index.ts'
 import { followStore } from '../follow-store.ts'
 import { collectionPrefix, objectKey } from '../keys.ts'
 import { decodeStored } from '../objects/stored-object.ts'
-import type { TokenSubject } from './claims.ts'
 import { hashToken, type SecretTokenSubject } from './secret-token.ts'
+import type { TokenSubject } from './token-claims.ts'
 
 /** A token stays valid for this long after the deletionTimestamp of its object, if the object still exists. */
 const DELETION_LEEWAY_MS = 60_000

@@ -9,15 +9,15 @@ import type { TokenAuthenticator } from '../security/token-authenticator.ts'
 import { ACCOUNTS_GROUP, accountsGroupOf, accountUserName, type UserInfo } from '../security/user.ts'
 import { createAccountAuthenticator } from './account-authenticator.ts'
 import { createBoundObjects } from './bound-objects.ts'
-import type { TokenClaims, TokenSubject } from './claims.ts'
 import { createIssuerDiscovery } from './issuer-discovery.ts'
 import { signJwt } from './jwt.ts'
 import { type SecretTokenSubject, secretTokenClaims } from './secret-token.ts'
+import type { TokenClaims, TokenSubject } from './token-claims.ts'
 import type { TokenKeys } from './token-keys.ts'
 
-export type { TokenSubject } from './claims.ts'
 export { ISSUER_PATHS } from './issuer-discovery.ts'
 export { serviceAccountAdmission } from './service-account-admission.ts'
+export type { TokenSubject } from './token-claims.ts'
 export { loadTokenKeys, type TokenKeys } from './token-keys.ts'
 
 export interface AccountTokensOptions {

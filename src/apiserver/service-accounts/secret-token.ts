@@ -3,7 +3,7 @@
 // the token.
 import { createHash } from 'node:crypto'
 import { accountGroups, accountUserName, type UserInfo, withAuthenticationGroup } from '../security/user.ts'
-import type { ObjectClaim } from './claims.ts'
+import type { ObjectClaim } from './token-claims.ts'
 
 /** The account of the token, and the name of the Secret, not its UID: the token is valid again in a recreated Secret. */
 export interface SecretTokenSubject {

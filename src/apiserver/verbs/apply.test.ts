@@ -165,7 +165,13 @@ describe('apply', () => {
   })
 
   it.each([
-    ['without a manager', aConfigMap({}), '', 422, 'fieldManager: Required value: is required for apply patch'],
+    [
+      'that is sent without a manager',
+      aConfigMap({}),
+      '',
+      422,
+      'fieldManager: Required value: is required for apply patch',
+    ],
     ['with an unknown field', { ...aConfigMap({}), x: 1 }, 'fieldManager=me', 400, '.x: field not declared in schema'],
     [
       'with managedFields',

@@ -5,7 +5,10 @@ import { runInNewContext } from 'node:vm'
 import type { Clock } from '../clock.ts'
 import { resetHeapGrowth } from './growth.ts'
 
-/** A flag of V8 that every supported release of Node.js has. Without it, V8 keeps most pages of a heap that has shrunk, half empty. */
+/**
+ * A flag of V8 that every supported release of Node.js has. Without it, V8 keeps most pages of a heap that has shrunk,
+ * half empty.
+ */
 export const COMPACTION_FLAG = '--compact-on-every-full-gc'
 /**
  * Flags of V8 that every supported release of Node.js has. A collection with them removes the compiled code of functions that are not
@@ -67,8 +70,8 @@ export function collectGarbageWhenIdle(options: IdleCollection): void {
 }
 
 /**
- * On a machine with too few processors, the event loop of an idle process seems busy while it waits for one. So its share counts only up to a
- * multiple of the processor time.
+ * On a machine with too few processors, the event loop of an idle process seems busy while it waits for one. So its share
+ * counts only up to this multiple of the processor time.
  */
 const PROCESSOR_TIME_FACTOR = 5
 

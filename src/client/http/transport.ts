@@ -192,7 +192,8 @@ export function unreachable(error: unknown, server: string): ApiError {
   return unavailable(`cannot reach ${server}: ${code ?? message}${hint ? ` (${hint})` : ''}`)
 }
 
-const OTHER_CA = 'its certificate is not signed by the certificate authority in the kubeconfig'
+const OTHER_CA =
+  'its certificate is not signed by the certificate authority in the kubeconfig or, in a pod, that of the service account'
 
 /** Explanations of frequent error codes. */
 const CONNECTION_HINTS: Readonly<Record<string, string>> = {
@@ -201,7 +202,7 @@ const CONNECTION_HINTS: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'the host name cannot be resolved',
   CERT_HAS_EXPIRED: 'its certificate has expired',
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host name',
-  EPROTO: 'it does not speak TLS',
+  EPROTO: 'its response is not TLS: use http:// if it serves plain HTTP',
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: OTHER_CA,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: OTHER_CA,
   SELF_SIGNED_CERT_IN_CHAIN: OTHER_CA,

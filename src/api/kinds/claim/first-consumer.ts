@@ -1,6 +1,6 @@
 // The condition ReadyForFirstConsumer of claims whose class has the binding mode WaitForFirstConsumer. Tools that create claims
-// wait for it, because such a claim is not bound before a pod uses it. The write that binds the claim removes the condition: clients expect
-// a bound claim without conditions unless its volume is being expanded or modified.
+// wait for it, because such a claim is not bound before a pod uses it. The write that binds the claim removes the condition:
+// clients expect a bound claim without conditions unless its volume is being expanded or modified.
 //
 //   status   reason                 when
 //   True     WaitForFirstConsumer   the volume is provisioned or bound when a pod uses the claim

@@ -2,6 +2,7 @@
 // removed. Quota charges them, so that removing a request does not free quota. Values from clients are ignored. An amount is
 // retained until the claim requests it again or status.capacity no longer has it. Claims that were stored with retained
 // amounts in spec.allocatedResources are charged as before, and their next write moves the amounts to the annotation.
+// An example, in the order of the writes:
 //   request     800  –    –    300  –
 //   class        –   –   gold  –    –
 //   capacity    800  800  –    300  300

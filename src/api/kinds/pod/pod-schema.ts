@@ -75,7 +75,7 @@ const podSecurityContext = object(
 
 const preferredSchedulingTerm = object(
   'io.k8s.api.core.v1.PreferredSchedulingTerm',
-  'A preference for nodes with a weight.',
+  'A weighted preference for nodes.',
   {
     weight: req(1, int32, 'Weight from 1 to 100, added to the score of matching nodes.'),
     preference: req(2, nodeSelectorTerm, 'Term that selects the nodes.'),

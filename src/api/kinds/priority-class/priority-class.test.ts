@@ -65,7 +65,7 @@ describe('a priority class', () => {
     expect(cells).toEqual(['high', 1000, false, 'PreemptLowerPriority'])
   })
 
-  it('SYS-27 is the default with the smallest value if there are several', () => {
+  it('SYS-27 is the default if it has the smallest value of several that are marked as default', () => {
     const classes = [{ value: 3, globalDefault: true }, { value: 1 }, { value: 2, globalDefault: true }]
     expect(findDefaultPriorityClass(classes)).toBe(classes[2])
     expect(findDefaultPriorityClass([{ value: 1 }])).toBeUndefined()

@@ -118,7 +118,7 @@ const selfSubjectRulesReviewSpec = object(
   'io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec',
   'Namespace of the rules.',
   {
-    namespace: opt(1, string, 'Namespace; empty for all namespaces or for cluster scope.'),
+    namespace: opt(1, string, 'Namespace in which the rules apply; required.'),
   },
 )
 

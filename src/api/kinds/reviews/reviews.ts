@@ -1,4 +1,5 @@
-// Declares the reviews of authentication and authorization, which the API server evaluates without storing them. They have no validation rules.
+// Declares the reviews of authentication and authorization, which the API server evaluates without storing them. They have no
+// validation rules.
 import { createdAtColumn, nameColumn } from '../../columns.ts'
 import { defineKind, type Kind, type KubeObject } from '../../kind.ts'
 import type { ObjectType } from '../../schema.ts'

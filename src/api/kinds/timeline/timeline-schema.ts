@@ -68,7 +68,7 @@ export const timelineReview = object(
   {
     metadata: req(1, objectMeta, 'Not used.'),
     spec: req(2, timelineReviewSpec, 'The object.'),
-    status: opt(3, timelineReviewStatus, 'The answer of the server.'),
+    status: opt(3, timelineReviewStatus, 'The timeline, set by the server.'),
   },
 )
 export type TimelineReview = Infer<typeof timelineReview>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createBootstrapAuthorizer } from '../rbac/bootstrap-authorizer.fixture.ts'
-import type { AuthorizationAttributes, Authorizer } from './authorize.ts'
-import { type DistinctHeaders, resolveImpersonation } from './impersonate.ts'
+import type { AuthorizationAttributes, Authorizer } from './authorizer.ts'
+import { type DistinctHeaders, resolveImpersonation } from './impersonation.ts'
 import type { UserInfo } from './user.ts'
 
 const ADMIN: UserInfo = { name: 'stowage-admin', groups: ['system:masters', 'system:authenticated'] }

@@ -1,6 +1,6 @@
 // Resolves the Impersonate-* headers, which kubectl sends for --as, --as-group and --as-uid. The authenticated user needs
 // the verb impersonate on each requested user, group, UID and extra value.
-import type { Authorizer, ResourceAttributes } from './authorize.ts'
+import type { Authorizer, ResourceAttributes } from './authorizer.ts'
 import { forbidden, missingImpersonatedUser, type RejectionStatus } from './errors.ts'
 import { accountGroups, type UserInfo, withAuthenticationGroup } from './user.ts'
 

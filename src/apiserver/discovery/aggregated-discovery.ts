@@ -1,6 +1,6 @@
-// Builds the documents of aggregated discovery, one for /api and one for /apis. They list the same resources as legacy.ts.
+// Builds the documents of aggregated discovery, one for /api and one for /apis. They list the same resources as legacy-discovery.ts.
 import type { Resource, Resources } from '../resources.ts'
-import { resourcesOf } from './legacy.ts'
+import { resourcesOf } from './legacy-discovery.ts'
 import { subresourcesOf, verbsOf } from './subresources.ts'
 
 export const AGGREGATED_GROUP = 'apidiscovery.k8s.io'

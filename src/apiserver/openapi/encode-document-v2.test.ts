@@ -6,7 +6,7 @@ import { secretKind } from '../../api/kinds/secret/secret.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { createResources } from '../resources.ts'
 import { documentV2 } from './document-v2.ts'
-import { encodeDocument } from './gnostic.ts'
+import { encodeDocument } from './encode-document-v2.ts'
 
 const resources = createResources([podKind, namespaceKind, persistentVolumeClaimKind, secretKind, storageClassKind])
 

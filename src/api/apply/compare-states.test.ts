@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { anyConfig, machineShape } from './apply.fixture.ts'
-import { compareStates } from './compare.ts'
+import { compareStates } from './compare-states.ts'
 
 const compareMachines = (oldMachine: object, newMachine: object) => compareStates(machineShape, oldMachine, newMachine)
 

@@ -1,5 +1,5 @@
 // Builds the documents of legacy discovery: versions, groups, and one list of resources per group version.
-// aggregated.ts has the same content in two documents.
+// aggregated-discovery.ts has the same content in two documents.
 import type { Resource, Resources } from '../resources.ts'
 import { subresourcesOf, verbsOf } from './subresources.ts'
 
