@@ -21,18 +21,18 @@ const PAUSE_MS_MAX = 500
 
 /** Returns the next limit, after the active time since the last full collection, which left these bytes of objects. */
 export function nextGrowthPercent(percent: number, activeMs: number, liveBytes: number): number {
-  const intended = (percent * INTERVAL_MS) / Math.max(activeMs, 1)
-  const affordable = (100 * GROWTH_BYTES_MAX) / Math.max(liveBytes, 1)
-  return Math.round(Math.max(PERCENT_MIN, Math.min(intended, affordable, PERCENT_MAX)))
+  const intendedPercent = (percent * INTERVAL_MS) / Math.max(activeMs, 1)
+  const affordablePercent = (100 * GROWTH_BYTES_MAX) / Math.max(liveBytes, 1)
+  return Math.round(Math.max(PERCENT_MIN, Math.min(intendedPercent, affordablePercent, PERCENT_MAX)))
 }
 
-let current = PERCENT_MIN
+let currentPercent = PERCENT_MIN
 
 /** Limits the growth of the heap of this process from now on. */
 export function limitHeapGrowth(): void {
   resetHeapGrowth()
   let lastMs = 0
-  /** Since the last full collection. Undefined before the first one. */
+  /** Active time since the last full collection. Undefined before the first one. */
   let activeMs: number | undefined
   const observer = new PerformanceObserver((list) => {
     // The types of Node.js do not declare the details of an entry.
@@ -42,7 +42,7 @@ export function limitHeapGrowth(): void {
       if (detail.kind !== constants.NODE_PERFORMANCE_GC_MAJOR) continue
       const isRequested = (detail.flags & constants.NODE_PERFORMANCE_GC_FLAGS_FORCED) !== 0
       if (activeMs !== undefined && !isRequested) {
-        setGrowth(nextGrowthPercent(current, activeMs, getHeapStatistics().used_heap_size))
+        setGrowth(nextGrowthPercent(currentPercent, activeMs, getHeapStatistics().used_heap_size))
       }
       activeMs = 0
     }
@@ -56,7 +56,7 @@ export function resetHeapGrowth(): void {
 }
 
 function setGrowth(percent: number): void {
-  current = percent
+  currentPercent = percent
   setFlagsFromString(`${HEAP_GROWTH_FLAG}=${percent}`)
 }
 
