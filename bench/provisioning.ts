@@ -4,7 +4,7 @@
 //   inProcess   a driver that responds immediately, the provisioner in the server process
 //   alone       the same with `stowage provisioner` as a separate process
 //   journal     what the journal of volumes adds to the processor time of the server
-//   lostNode    with 1,000 volumes of a lost node whose deletion fails, and 1,000 whose detach fails, and without, in turns
+//   lostNode    with 1,000 volumes of a lost node whose deletion fails, and 1,000 whose detach fails, and without the loss, in turns
 //   memory      caches of claims and their volumes
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -266,8 +266,8 @@ const pairsOf = (values: readonly number[], references: readonly number[]): Pair
   values.map((value, round) => ({ value, reference: references[round]! }))
 
 /**
- * Two servers receive the same bursts in turns. One has the volumes of a lost node, which its driver can neither delete nor detach. The
- * measurement starts with their first attempts, because later ones are rarer.
+ * Two servers with the same volumes receive the same bursts in turns. The node of the volumes is lost in one of them, and its driver can
+ * neither delete nor detach them. The measurement starts with their first attempts, because later ones are rarer.
  */
 async function measureLostNode(options: PartOptions): Promise<Figure[]> {
   const rounds = options.isLong ? LOST_NODE.rounds.long : LOST_NODE.rounds.short
@@ -299,7 +299,7 @@ async function measureLostNode(options: PartOptions): Promise<Figure[]> {
     options.progress('warming up')
     for (const server of servers) await run(server, LOST_NODE.warmUpClaims)
     options.progress(`losing a node with ${formatCount(2 * LOST_NODE.volumes)} volumes`)
-    await loseNode(servers[0]!.bench)
+    for (const [index, { bench }] of servers.entries()) await fillNode(bench, { isLost: index === 0 })
     options.progress(`${rounds} rounds of ${LOST_NODE.claims} claims on each server`)
     for (let round = 0; round < rounds; round++) {
       for (const server of round % 2 === 0 ? servers : [...servers].reverse()) {
@@ -336,18 +336,18 @@ async function measureLostNode(options: PartOptions): Promise<Figure[]> {
       name: `claims provisioned with ${formatCount(2 * LOST_NODE.volumes)} volumes of a lost node`,
       unit: '/s',
       value: without * rate.median,
-      limit: { value: without, of: 'the same without them, in turns' },
+      limit: { value: without, of: 'the same without the loss, in turns' },
       target: { ratioMin: LOST_NODE.ratioMin },
     },
   ]
 }
 
-/** Creates a lost node, released volumes of it, and volumes whose attachments to it are being deleted. */
-async function loseNode(bench: Bench): Promise<void> {
+/** Creates a node, released volumes of it, and attached ones. If it is lost, the volumes are being deleted, and detached. */
+async function fillNode(bench: Bench, { isLost }: { readonly isLost: boolean }): Promise<void> {
   await bench.post('/api/v1/nodes', {
     metadata: { name: 'lost' },
-    spec: { taints: [{ key: OUT_OF_SERVICE_TAINT, effect: 'NoExecute' }] },
-    status: { conditions: [{ type: 'Ready', status: 'Unknown', reason: 'NodeStatusUnknown' }] },
+    spec: isLost ? { taints: [{ key: OUT_OF_SERVICE_TAINT, effect: 'NoExecute' }] } : {},
+    status: { conditions: [{ type: 'Ready', status: isLost ? 'Unknown' : 'True', reason: 'Set' }] },
   })
   const fill = (burst: Burst, path: string, until: string, body: object) =>
     bench.fill({ ...burst, create: { method: 'POST', path, body: JSON.stringify(body) }, watch: path, until })
@@ -375,8 +375,8 @@ async function loseNode(bench: Bench): Promise<void> {
     spec: { attacher: DRIVER, nodeName: 'lost', source: { persistentVolumeName: `attached-${NUMBER}` } },
   })
   const released = await bench.nextBurst(LOST_NODE.volumes)
-  await fill(released, VOLUMES, '"phase":"Released"', volume(`released-${NUMBER}`, 'Delete'))
-  await bench.deleteAll(ATTACHMENTS)
+  await fill(released, VOLUMES, '"phase":"Released"', volume(`released-${NUMBER}`, isLost ? 'Delete' : 'Retain'))
+  if (isLost) await bench.deleteAll(ATTACHMENTS)
 }
 
 interface Scenario {
