@@ -277,7 +277,7 @@ async function measureLostNode(options: PartOptions): Promise<Figure[]> {
     readonly seconds: number[]
     readonly cpuMs: number[]
   }[] = []
-  let failedCalls = 0
+  let failedCalls = ''
   try {
     for (const name of ['with', 'without']) {
       const dir = join(options.dir, name)
@@ -309,7 +309,8 @@ async function measureLostNode(options: PartOptions): Promise<Figure[]> {
     }
     for (const { bench, cpuMs } of servers) cpuMs.push(bench.cpuMs())
     const { calls } = await createFakeControl(join(options.dir, 'with', 'control.sock')).inspect()
-    failedCalls = calls.filter(({ method }) => FAILING_METHODS.includes(method)).length
+    const failedCount = calls.filter(({ method }) => FAILING_METHODS.includes(method)).length
+    failedCalls = `${formatCount(failedCount)} of the last ${formatCount(calls.length)} calls to the driver failed`
   } finally {
     for (const { bench, driver } of servers) {
       await bench.close()
@@ -328,7 +329,7 @@ async function measureLostNode(options: PartOptions): Promise<Figure[]> {
   )
   options.note(
     `Server CPU time for the same, with the failing attempts between the rounds: ${ratioText(cpu)}; ` +
-      `${formatCount(failedCalls)} calls to the driver failed.`,
+      `${failedCalls}.`,
   )
   const without = LOST_NODE.claims / medianOf(reference!.seconds)
   return [
