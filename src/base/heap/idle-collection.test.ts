@@ -2,7 +2,13 @@ import { execFileSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../manual-clock.ts'
 import { HEAP_GROWTH_FLAG } from './growth.ts'
-import { CODE_REMOVAL_FLAGS, COMPACTION_FLAG, type Collection, collectGarbageWhenIdle } from './idle-collection.ts'
+import {
+  busyShareOf,
+  CODE_REMOVAL_FLAGS,
+  COMPACTION_FLAG,
+  type Collection,
+  collectGarbageWhenIdle,
+} from './idle-collection.ts'
 
 it.each([HEAP_GROWTH_FLAG, COMPACTION_FLAG, ...CODE_REMOVAL_FLAGS])(
   'SYS-20 the flag %s exists in this release of Node.js',
@@ -56,6 +62,20 @@ describe('collectGarbageWhenIdle', () => {
     expect(collections).toEqual(['compact', 'release'])
     await advance(20)
     expect(collections).toEqual(['compact', 'release', 'compact', 'release'])
+  })
+
+  it('releases memory on a machine with too few processors, where the event loop of an idle server seems busy', async () => {
+    const collections: Collection[] = []
+    const clock = manualClock()
+    const shares = [{ eventLoop: 0.9, processor: 0.4 }]
+    collectGarbageWhenIdle({
+      clock,
+      utilization: () => busyShareOf(shares.shift() ?? { eventLoop: 0.5, processor: 0.02 }),
+      usedBytes: () => 100,
+      collect: (collection) => void collections.push(collection),
+    })
+    for (let check = 0; check < 14; check++) await clock.advance(30_000)
+    expect(collections).toEqual(['compact', 'release'])
   })
 
   it('SYS-20 releases the objects of a busy period', async () => {
