@@ -112,8 +112,10 @@ it('PLUS-11 the controllers of a driver delete and detach one volume of a silent
   await settle()
   expect((await client.list(volumeAttachmentKind)).items).toEqual([])
   // The controller `protection` would remove the last finalizer of the deleted volumes.
-  const kept = (await client.list(persistentVolumeKind)).items.filter(({ metadata }) => !metadata.deletionTimestamp)
-  expect(kept.filter(({ metadata }) => metadata.name.startsWith('released'))).toEqual([])
+  const remainingVolumes = (await client.list(persistentVolumeKind)).items.filter(
+    ({ metadata }) => !metadata.deletionTimestamp,
+  )
+  expect(remainingVolumes.filter(({ metadata }) => metadata.name.startsWith('released'))).toEqual([])
   abort.abort()
   await run
   await caches.stop()
