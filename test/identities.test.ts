@@ -85,7 +85,7 @@ describe.skipIf(!program && process.env.CI !== 'true')('the identities of compon
     expect((await whoAmI()).status).toBe(401)
   })
 
-  it('SYS-19 suffice to sign an approved certificate', async () => {
+  it('SYS-9 suffice to sign an approved certificate', async () => {
     await requestCertificate()
     await kubectl.out('certificate approve ann')
     await waitFor('csr/ann', 'jsonpath={.status.certificate}')

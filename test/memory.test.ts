@@ -61,7 +61,7 @@ async function readMemoryAfterRestart(): Promise<{ heap: number; buffers: number
 }
 
 describe("a server's memory", () => {
-  it('SYS-20 grows by less than 600 bytes of heap and 50 bytes of buffers per ConfigMap', async () => {
+  it('grows by less than 600 bytes of heap and 50 bytes of buffers per ConfigMap', async () => {
     await createConfigMaps(await restart(), 0, FIRST_OBJECTS)
     const memoryBefore = await readMemoryAfterRestart()
     await createConfigMaps(server!, FIRST_OBJECTS, FIRST_OBJECTS + FURTHER_OBJECTS)

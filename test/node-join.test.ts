@@ -75,7 +75,7 @@ describe('joining a cluster', () => {
     caCertHash: [caCertHash],
   })
 
-  it('SYS-19 gives a node a certificate, which the node uses and keeps across restarts', async () => {
+  it('SYS-9 gives a node a certificate, which the node uses and keeps across restarts', async () => {
     expect(await runUntilReady(joinFlags('worker-1', await createToken('worker-1')))).toBe('worker-1')
     const rootDir = join(dir, 'worker-1')
     const file = join(rootDir, 'pki', 'node.pem')
@@ -90,7 +90,7 @@ describe('joining a cluster', () => {
     await expect(runUntilReady({ rootDir, nodeName: 'worker-9' })).rejects.toThrow('has joined as node "worker-1"')
   })
 
-  it('SYS-19 rejects a token for another node, an expired one and a deleted one, with the reason', async () => {
+  it('SYS-9 rejects a token for another node, an expired one and a deleted one, with the reason', async () => {
     const token = await createToken('worker-2')
     await expect(runUntilReady(joinFlags('worker-3', token))).rejects.toThrow(
       /Cannot join .* as node "worker-3": .*the bootstrap token is for node "worker-2".*stowage token create --node worker-3/,
@@ -113,7 +113,7 @@ describe('joining a cluster', () => {
     await expect(runUntilReady(joinFlags('worker-2', token))).rejects.toThrow('the bearer token is not known')
   })
 
-  it('SYS-19 signs the published CA with the token', async () => {
+  it('SYS-9 signs the published CA with the token', async () => {
     const { token } = await createToken('worker-5')
     const [id, secret] = token.split('.') as [string, string]
     const path = '/api/v1/namespaces/kube-public/configmaps/cluster-info'
@@ -125,7 +125,7 @@ describe('joining a cluster', () => {
     expect(createHmac('sha256', secret).update(signedText).digest('base64url')).toBe(signature)
   })
 
-  it('SYS-19 rejects a server with another CA, an invalid hash, and --join without a token', async () => {
+  it('SYS-9 rejects a server with another CA, an invalid hash, and --join without a token', async () => {
     const token = await createToken('worker-4')
     const caCertHash = [`sha256:${'0'.repeat(64)}`]
     await expect(runUntilReady({ ...joinFlags('worker-4', token), caCertHash })).rejects.toThrow(
@@ -139,7 +139,7 @@ describe('joining a cluster', () => {
     )
   })
 
-  it("SYS-19 limits a node's certificate to its own objects, as kubectl shows", async (context) => {
+  it("SYS-9 limits a node's certificate to its own objects, as kubectl shows", async (context) => {
     const [kubectl] = await findKubectls()
     if (!kubectl) return context.skip('no kubectl on this machine')
     const kubeconfig = join(dir, 'worker-1', 'kubeconfig')
@@ -159,7 +159,7 @@ describe('joining a cluster', () => {
     expect((await kubectlRun('label', 'node', 'worker-1', 'topology.kubernetes.io/zone=z')).code).toBe(0)
   })
 
-  it('SYS-19 lets an administrator approve and deny certificates with kubectl', async (context) => {
+  it('SYS-9 lets an administrator approve and deny certificates with kubectl', async (context) => {
     const [kubectl] = await findKubectls()
     if (!kubectl) return context.skip('no kubectl on this machine')
     const { privateKey: key } = generateKeyPairSync('ec', { namedCurve: 'P-256' })

@@ -161,7 +161,7 @@ describe('published packages', () => {
     expect(await countFlags('sidecar')).toBe('0')
   })
 
-  it('SYS-20 stowage lets glibc return memory for `up`, `server` and `node`, unless the environment sets other values', async () => {
+  it('stowage lets glibc return memory for `up`, `server` and `node`, unless the environment sets other values', async () => {
     const folder = join(dir, 'allocator')
     await mkdir(join(folder, 'dist'), { recursive: true })
     await cp(join(ROOT, 'bin'), join(folder, 'bin'), { recursive: true })

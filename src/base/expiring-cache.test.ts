@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { ExpiringCache } from './expiring-cache.ts'
 import { manualClock } from './manual-clock.ts'
 
-it('SYS-20 ExpiringCache evicts an entry that was not used for two intervals, and keeps one that was used in each interval', async () => {
+it('ExpiringCache evicts an entry that was not used for two intervals, and keeps one that was used in each interval', async () => {
   const clock = manualClock()
   const cache = new ExpiringCache<string, number>({ clock, intervalMs: 1_000, max: 100 })
   cache.set('used', 1)
@@ -16,7 +16,7 @@ it('SYS-20 ExpiringCache evicts an entry that was not used for two intervals, an
   expect(cache.size).toBe(0)
 })
 
-it('SYS-20 ExpiringCache stops its timer when it is empty, and starts it again for the next entry', async () => {
+it('ExpiringCache stops its timer when it is empty, and starts it again for the next entry', async () => {
   const clock = manualClock()
   let timers = 0
   const countingClock = {
@@ -33,7 +33,7 @@ it('SYS-20 ExpiringCache stops its timer when it is empty, and starts it again f
   expect(timers).toBe(3)
 })
 
-it('SYS-20 ExpiringCache calls onEviction after each interval, for the last time after its last entry is evicted', async () => {
+it('ExpiringCache calls onEviction after each interval, for the last time after its last entry is evicted', async () => {
   const clock = manualClock()
   const sizes: number[] = []
   const onEviction = () => void sizes.push(cache.size)
@@ -43,7 +43,7 @@ it('SYS-20 ExpiringCache calls onEviction after each interval, for the last time
   expect(sizes).toEqual([1, 0])
 })
 
-it('SYS-20 ExpiringCache evicts the least recently used entries beyond its maximum weight', () => {
+it('ExpiringCache evicts the least recently used entries beyond its maximum weight', () => {
   const cache = new ExpiringCache<string, number>({
     clock: manualClock(),
     intervalMs: 1_000,

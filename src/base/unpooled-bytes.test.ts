@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { bytesOfText, copyOfBytes } from './unpooled-bytes.ts'
 
 describe('unpooled bytes', () => {
-  it('SYS-20 have their own memory of exactly their size', () => {
+  it('have their own memory of exactly their size', () => {
     for (const text of ['', 'claim', 'größer ☃', 'x'.repeat(10_000)]) {
       const bytes = bytesOfText(text)
       expect(bytes.toString()).toBe(text)

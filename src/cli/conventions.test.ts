@@ -90,7 +90,7 @@ describe.each(COMMANDS.map((command) => [nameOf(command), command] as const))('s
     expect(hasFlag(command, '--no-color')).toBe(true)
   })
 
-  it('SYS-12 has --dry-run if it changes something', () => {
+  it('has --dry-run if it changes something', () => {
     expect(hasFlag(command, '--dry-run')).toBe(!WITHOUT_DRY_RUN.has(name))
   })
 

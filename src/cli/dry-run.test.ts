@@ -36,7 +36,7 @@ async function run(...args: string[]): Promise<{ code: number; out: string; err:
 }
 
 describe('--dry-run', () => {
-  it('SYS-12 of `token` creates and deletes nothing', async () => {
+  it('of `token` creates and deletes nothing', async () => {
     const { kubeconfig } = await startProgramFixture()
     const token = (...args: string[]) => run('token', ...args, '--kubeconfig', kubeconfig, '-o', 'json')
     const planned = await token('create', '--node', 'worker-1', '--dry-run')
@@ -49,7 +49,7 @@ describe('--dry-run', () => {
     expect(JSON.parse((await token('list')).out).tokens).toHaveLength(1)
   })
 
-  it('SYS-12 of `encryption rotate` names the keys, and adds none', async () => {
+  it('of `encryption rotate` names the keys, and adds none', async () => {
     const file = join(dir, 'encryption.yaml')
     const text = await formatSecretsConfiguration([generateKey('key-1')])
     await writeFile(file, text)
@@ -58,7 +58,7 @@ describe('--dry-run', () => {
     expect(await readFile(file, 'utf8')).toBe(text)
   })
 
-  it('SYS-12 of `restore` verifies the backup, and writes nothing', async () => {
+  it('of `restore` verifies the backup, and writes nothing', async () => {
     const store = await openLmdbStore({ dir: join(dir, 'data', 'store'), clock })
     await store.transact(() => [{ put: 'core/configmaps/default/a', value: Buffer.from('value') }])
     await store.close()
@@ -78,7 +78,7 @@ describe('--dry-run', () => {
     expect(inUse).toMatchObject({ code: 2, err: expect.stringContaining('does not overwrite a store') })
   })
 
-  it('SYS-12 of `kubeconfig --merge` writes no file', async () => {
+  it('of `kubeconfig --merge` writes no file', async () => {
     const credential = {
       server: 'https://127.0.0.1:7443',
       caCert: 'ca',
@@ -93,7 +93,7 @@ describe('--dry-run', () => {
     })
   })
 
-  it('SYS-12 of `stop` reports that no server runs', async () => {
+  it('of `stop` reports that no server runs', async () => {
     expect(await run('stop', '--data-dir', dir, '--dry-run')).toMatchObject({
       code: 0,
       out: `No server runs on ${dir}.\n`,

@@ -35,7 +35,7 @@ describe('explainEtcdError', () => {
     ['self-signed certificate in certificate chain', 'Check --etcd-ca'],
     ['read ECONNRESET', 'Does etcd need TLS (etcds://)?'],
     ['something else', 'something else'],
-  ])('SYS-12 names the endpoint and explains the error %j', (message, problem) => {
+  ])('names the endpoint and explains the error %j', (message, problem) => {
     const text = explainEtcdError(location, new Error(message))
     expect(text).toContain('Cannot use etcd at 127.0.0.1:2379 (--store): ')
     expect(text).toContain(problem)

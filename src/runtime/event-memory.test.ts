@@ -47,7 +47,7 @@ describe('the memory of an event recorder', () => {
     expect(memory.recordedEventOf(otherReason)).toBeUndefined()
   })
 
-  it('SYS-20 forgets the objects whose events are oldest', () => {
+  it('forgets the objects whose events are oldest', () => {
     const clock = manualClock()
     const memory = createEventMemory(clock)
     const identity = memory.identify('first', warning('m'))

@@ -10,7 +10,7 @@ interface Tagged {
 const key = fc.constantFrom('a', 'b', 'c', 'd')
 const tags = fc.array(fc.constantFrom('x', 'y', 'z'), { maxLength: 4 })
 
-it('SYS-20 ObjectSet lists exactly the objects with a value of an index, in the order of their last writes, for any sequence of writes', () => {
+it('ObjectSet lists exactly the objects with a value of an index, in the order of their last writes, for any sequence of writes', () => {
   fc.assert(
     fc.property(fc.array(fc.record({ key, tags: fc.option(tags) }), { maxLength: 40 }), (changes) => {
       const set = new ObjectSet<Tagged>()
@@ -32,7 +32,7 @@ it('SYS-20 ObjectSet lists exactly the objects with a value of an index, in the 
   )
 })
 
-it('SYS-20 ObjectSet adds an index to objects that it already has', () => {
+it('ObjectSet adds an index to objects that it already has', () => {
   const set = new ObjectSet<Tagged>()
   for (const name of ['a', 'b', 'c']) set.put(name, { name, tags: name === 'c' ? [] : ['x', 'x'] })
   set.addIndex('tag', ({ tags }) => tags)

@@ -34,7 +34,7 @@ describe('SharedEntries', () => {
     expect(sharedEntries.reader('b/')(aVersion(0))).toBeUndefined()
   })
 
-  it('SYS-20 removes the prefixes of lists that are no longer in use', () => {
+  it('SYS-19 removes the prefixes of lists that are no longer in use', () => {
     let isCollected = false
     class CollectedRef<T> {
       readonly #target: T

@@ -568,7 +568,7 @@ export function storeContract(
       await expect(store.list({ prefix: '', atRevision: 19 })).rejects.toThrow(CompactedError)
     })
 
-    it('SYS-20 is compacted beyond bytesMax, oldest first, regardless of its age', async () => {
+    it('SYS-19 is compacted beyond bytesMax, oldest first, regardless of its age', async () => {
       const { clock, store } = await setUp({ bytesMax: 1_000 })
       for (let index = 1; index <= 30; index++) await put(store, 'a', String(index).padStart(100, '0'))
       await advanceUntil(clock, () => store.stats().historyBytes <= 1_000)

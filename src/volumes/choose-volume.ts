@@ -79,7 +79,7 @@ export function mismatchReason(
 ): string | undefined {
   const { metadata } = candidate.volume
   if (isDeletionRequested(candidate.volume)) return STORAGE_BEING_DELETED
-  if (metadata.deletionTimestamp && !(isReserved && isHalfBound(candidate.volume)))
+  if (metadata.deletionTimestamp && !(isReserved && isBoundToUid(candidate.volume)))
     return `the volume is marked for deletion ${JSON.stringify(metadata.name)}`
   if (candidate.size < requirements.size) return 'requested PV is too small'
   for (const name of IO_RESOURCES) {
@@ -118,7 +118,7 @@ export const isReservedClassMismatch = (
  * Whether the volume is Bound and its claimRef has a uid. Its protection finalizer keeps it while it is bound, so the
  * binding can be completed.
  */
-const isHalfBound = ({ spec, status }: Volume): boolean => Boolean(spec?.claimRef?.uid) && status?.phase === 'Bound'
+const isBoundToUid = ({ spec, status }: Volume): boolean => Boolean(spec?.claimRef?.uid) && status?.phase === 'Bound'
 
 /** Whether the volume was provisioned for the claim and has no attributes class. */
 const isProvisionedWithoutAttributes = ({ attributesClass, volume }: VolumeCandidate): boolean =>

@@ -62,7 +62,7 @@ it('SYS-9 the schema of the chart allows the features and controllers of the sid
   expect(features.filter((feature) => !defaults.includes(feature))).toEqual(['operations', 'release', 'transactions'])
 })
 
-it('SYS-12 the schema of the chart describes every value, and no other', async () => {
+it('SYS-24 the schema of the chart describes every value, and no other', async () => {
   const pathsOfValues = (value: unknown, properties: Json, path = ''): string[] =>
     Object.entries(value as Json).flatMap(([key, child]) => {
       const schema = properties[key]

@@ -36,7 +36,7 @@ describe.skipIf(skipMessage)(`the chart${skipMessage ? ` (skipped: ${skipMessage
     await expect(plainManifest(set, renderedTexts.get(set)!)).toMatchFileSnapshot(join(DEPLOY, `${set}.yaml`))
   })
 
-  it.each(POD_SETS)('SYS-12 passes only flags that the program has, with the values %s', (set) => {
+  it.each(POD_SETS)('SYS-24 passes only flags that the program has, with the values %s', (set) => {
     const commands = listCommandsBelow(createProgram({} as never))
     for (const { args } of containersOf(set)) {
       const [name, ...flags] = args
@@ -151,7 +151,7 @@ describe.skipIf(skipMessage)(`the chart${skipMessage ? ` (skipped: ${skipMessage
     ['single', 'single.persistence.type=existingClaim', 'single.persistence.existingClaim is empty'],
     ['single', 'single.persistence.size=lots', 'single/persistence/size'],
   ]
-  it.each(WRONG_VALUES)('SYS-12 rejects %s with %s', async (set, change, message) => {
+  it.each(WRONG_VALUES)('SYS-24 rejects %s with %s', async (set, change, message) => {
     const { code, stdout, stderr } = await runHelm('template', set, ['--set', change])
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr.replaceAll('.', '/')).toContain(message.replaceAll('.', '/')) // Helm versions print the paths of values differently

@@ -1,6 +1,6 @@
-// Drives Debian's chromium, headless, through playwright-core. A page fails its test if it logs an error, throws, breaks its content
-// security policy, or requests anything from another host. If CI is set, a missing browser fails the tests that need it;
-// otherwise they are skipped.
+// Drives Debian's chromium, headless, through playwright-core, and checks pages for accessibility with axe-core. openPage
+// records console errors, exceptions, violations of the content security policy and requests to other hosts; console.test.ts
+// fails on any of them. If CI is set, a missing browser fails the tests that need it; otherwise they are skipped.
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
@@ -22,7 +22,7 @@ export const launchBrowser = (): Promise<Browser> => chromium.launch({ executabl
 
 export interface OpenPage {
   readonly page: Page
-  /** Errors of the page. Tests check them at their end. */
+  /** Errors of the page so far. The caller checks them. */
   readonly errors: readonly string[]
   close(): Promise<void>
 }
@@ -62,7 +62,8 @@ const axePath = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 
 /** Returns the violations that axe-core finds, one line for each element. */
 export async function findAccessibilityProblems(page: Page): Promise<string[]> {
-  await page.evaluate(readFileSync(axePath, 'utf8')) // the debugger evaluates it; a script element would break the page's policy
+  // Evaluated through the DevTools protocol, because the content security policy blocks a script element.
+  await page.evaluate(readFileSync(axePath, 'utf8'))
   const violations = (await page.evaluate(
     `axe.run(document, { resultTypes: ['violations'], runOnly: { type: 'tag', values: ${JSON.stringify(AXE_TAGS)} } })
       .then(({ violations }) => violations.map(({ id, help, nodes }) => ({ id, help,

@@ -44,9 +44,9 @@ function setDefaults(claim: PersistentVolumeClaim, name: string, item: LimitRang
 }
 
 /**
- * Returns one message per violation of a range by a claim. An update of an existing claim (`old`) that keeps an amount or
- * moves it towards the bound is not a violation: the range may be newer than the claim, and the request of a failed
- * expansion can then be lowered.
+ * Returns one message per violation of a range by a claim. An update of an existing claim (`old`) that keeps a request or
+ * moves it towards a min or max does not violate it: the range may be newer than the claim, and the request of a failed
+ * expansion can then be lowered. A limit-to-request ratio is checked if the request or the limit changes.
  */
 export function findClaimViolations(
   { spec }: PersistentVolumeClaim,

@@ -1,6 +1,6 @@
 // Applies the namespace's limit ranges to new pods and claims: sets defaults before validation, and rejects requests out
-// of bounds after validation. An existing claim is checked again only when its resources change, and only values that
-// violate a bound by more than before are rejected.
+// of bounds after validation. An existing claim is checked again only when its resources change. A request that moves
+// towards a min or max is then accepted; a changed limit-to-request ratio must satisfy the range.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -24,7 +24,7 @@ export const limitRange: AdmissionPlugin = {
   validate(request) {
     const { resource, name, object, oldObject } = request
     const plural = limitedPluralOf(request)
-    if (!plural || !object || oldObject?.metadata.deletionTimestamp || (oldObject && !haveRequestsChanged(request)))
+    if (!plural || !object || oldObject?.metadata.deletionTimestamp || (oldObject && !haveResourcesChanged(request)))
       return undefined
     for (const range of limitRangesOf(request)) {
       const violations =
@@ -44,8 +44,8 @@ function limitedPluralOf({ resource, subresource }: AdmissionRequest): 'pods' | 
   return plural === 'pods' || plural === 'persistentvolumeclaims' ? plural : undefined
 }
 
-/** A pod's requests are immutable, so only those of a claim can change. */
-function haveRequestsChanged({ resource, object, oldObject }: AdmissionRequest): boolean {
+/** A pod's resources are immutable, so only those of a claim can change. */
+function haveResourcesChanged({ resource, object, oldObject }: AdmissionRequest): boolean {
   const resourcesOf = ({ spec }: AnyObject): JsonValue => spec?.resources ?? null
   return resource.plural === 'persistentvolumeclaims' && !jsonEquals(resourcesOf(object), resourcesOf(oldObject))
 }

@@ -26,14 +26,14 @@ describe('CertificateSigningRequest', () => {
     ['a repeated usage', { usages: ['any', 'any'] }, 'spec.usages[1]: Duplicate value: "any"'],
     ['a signer without a domain', { signerName: 'x' }, 'spec.signerName: Invalid value: "x"'],
     ['a lifetime below ten minutes', { expirationSeconds: 599 }, 'may not specify a duration less than 600 seconds'],
-  ])('SYS-19 rejects %s', async (_name, change, message) => {
+  ])('SYS-9 rejects %s', async (_name, change, message) => {
     const api = await createServer()
     const { status, json } = await create(api, { ...SPEC, ...change })
     expect(status).toBe(422)
     expect(json.message).toContain(message)
   })
 
-  it('SYS-19 records the requester, ignores a submitted one, and keeps the spec on update', async () => {
+  it('SYS-9 records the requester, ignores a submitted one, and keeps the spec on update', async () => {
     const api = await createServer()
     const { json } = await create(api, { ...SPEC, username: 'root', groups: ['system:masters'], uid: 'u' })
     expect(json.spec).toMatchObject({ username: 'tester', groups: ['system:masters', 'system:authenticated'] })
@@ -42,7 +42,7 @@ describe('CertificateSigningRequest', () => {
     expect((await api.put(`${REQUESTS}/a`, changedRequest)).json.spec).toEqual(json.spec)
   })
 
-  it('SYS-19 accepts Approved through approval but not through status, and ignores the certificate in an approval', async () => {
+  it('SYS-9 accepts Approved through approval but not through status, and ignores the certificate in an approval', async () => {
     const api = await createServer()
     const { json } = await create(api, SPEC)
     const put = (subresource: string, status: object) =>
@@ -70,7 +70,7 @@ describe('CertificateSigningRequest', () => {
     )
   })
 
-  it('SYS-19 requires the verbs approve and sign on the signer', async () => {
+  it('SYS-9 requires the verbs approve and sign on the signer', async () => {
     const api = await createServer()
     await create(api, SPEC)
     const ann = { 'impersonate-user': 'ann', 'content-type': 'application/json' }
@@ -96,7 +96,7 @@ describe('CertificateSigningRequest', () => {
     expect((await put('approval', 'Approved')).kind).toBe('CertificateSigningRequest')
   })
 
-  it('SYS-19 rejects a request for a certificate with the group system:masters', async () => {
+  it('SYS-9 rejects a request for a certificate with the group system:masters', async () => {
     const api = await createServer()
     const { status, json } = await create(api, { ...SPEC, request: requestOf('ann', 'system:masters') })
     expect(status).toBe(403)
@@ -140,7 +140,7 @@ describe('bootstrap tokens', () => {
     expect(revocations).toEqual([undefined]) // the token no longer authenticates
   })
 
-  it('SYS-19 authenticate as system:bootstrap:ID with the groups of the Secret', async () => {
+  it('SYS-9 authenticate as system:bootstrap:ID with the groups of the Secret', async () => {
     const { authenticate, api } = await openTokens({
       'auth-extra-groups': 'system:bootstrappers:a,system:bootstrappers:b',
     })
@@ -157,7 +157,7 @@ describe('bootstrap tokens', () => {
     expect(authenticate()).toBeUndefined()
   })
 
-  it('SYS-19 are rejected after they expire, with the time only if the secret is correct', async () => {
+  it('SYS-9 are rejected after they expire, with the time only if the secret is correct', async () => {
     const { authenticate, api } = await openTokens({ expiration: '2000-01-01T00:00:00Z' })
     await api.waitUntil(() => authenticate() !== undefined, 'the token to be known')
     expect(authenticate()).toEqual({ rejection: 'the bootstrap token "abcdef" expired at 2000-01-01T00:00:00.000Z' })
@@ -168,13 +168,13 @@ describe('bootstrap tokens', () => {
     ['without the usage', { 'usage-bootstrap-authentication': 'yes' }],
     ['with a group outside of system:bootstrappers', { 'auth-extra-groups': 'system:masters' }],
     ['with another id', { 'token-id': 'abcdeg' }],
-  ])('SYS-19 %s are not accepted', async (_name, stringData) => {
+  ])('SYS-9 %s are not accepted', async (_name, stringData) => {
     const { authenticate, api } = await openTokens(stringData)
     await api.clock.advance(1_000)
     expect(authenticate()).toBeUndefined()
   })
 
-  it('SYS-19 for one node can request a certificate for this node only, and are rejected if their expiration is not a time', async () => {
+  it('SYS-9 for one node can request a certificate for this node only, and are rejected if their expiration is not a time', async () => {
     const { authenticate, api } = await openTokens({ 'node-name': 'n1', expiration: 'never' })
     await api.waitUntil(() => authenticate() !== undefined, 'the token to be known')
     expect(authenticate()).toHaveProperty('rejection') // an expiration that is not a time

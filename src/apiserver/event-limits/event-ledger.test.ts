@@ -12,14 +12,14 @@ const anEvent = (index: number, { namespace = 'a', bytes = 10 } = {}) => ({
 })
 
 describe('EventLedger', () => {
-  it('SYS-20 returns no events while all events are within the limits', () => {
+  it('SYS-19 returns no events while all events are within the limits', () => {
     const ledger = new EventLedger(LIMITS)
     for (let index = 0; index < 10; index++) ledger.put(anEvent(index))
     expect(ledger.takeExcess()).toEqual([])
     expect([ledger.events, ledger.bytes]).toEqual([10, 100])
   })
 
-  it('SYS-20 returns the oldest events of a namespace with too many events', () => {
+  it('SYS-19 returns the oldest events of a namespace with too many events', () => {
     const ledger = new EventLedger(LIMITS)
     for (let index = 0; index < 12; index++) ledger.put(anEvent(index))
     expect(ledger.takeExcess().map(({ revision, limit }) => [revision, limit])).toEqual([

@@ -45,7 +45,7 @@ async function waitForCount(namespace: string, count: number): Promise<void> {
 }
 
 describe('limitEvents', () => {
-  it("SYS-20 deletes a namespace's oldest events beyond the limit, but no events of other namespaces", async () => {
+  it("SYS-19 deletes a namespace's oldest events beyond the limit, but no events of other namespaces", async () => {
     await start()
     await putEvents('quiet', 0, 50)
     await putEvents('busy', 0, 150)
@@ -56,7 +56,7 @@ describe('limitEvents', () => {
     expect(await registry.metrics()).toContain('stowage_events 149')
   })
 
-  it('SYS-20 keeps an event that changes before its deletion, and does not count it as removed', async () => {
+  it('SYS-19 keeps an event that changes before its deletion, and does not count it as removed', async () => {
     await putEvents('busy', 0, 150)
     const changedKey = keyOf('busy', 3)
     let isChanged = false
@@ -80,7 +80,7 @@ describe('limitEvents', () => {
     expect(await removedTotal()).toBe('50')
   })
 
-  it('SYS-20 deletes excess events that an earlier process has left', async () => {
+  it('SYS-19 deletes excess events that an earlier process has left', async () => {
     await putEvents('busy', 0, 150)
     await start()
     await waitForCount('busy', 99)

@@ -70,7 +70,7 @@ const aVolume = (name: string, claim: string, csi: object = {}) => ({
 const claimVolume = (claimName: string) => ({ name: claimName, persistentVolumeClaim: { claimName } })
 
 describe('the node authorizer', () => {
-  it('SYS-19 lets a node read a secret only while a pod on it names the secret', async () => {
+  it('SYS-9 lets a node read a secret only while a pod on it names the secret', async () => {
     const { send, create, api } = await openServer()
     for (const name of ['used', 'other']) await create(SECRETS, { metadata: { name } })
     await create(PODS, aPod('theirs', 'n2', { volumes: [{ name: 'v', secret: { secretName: 'other' } }] }))
@@ -123,7 +123,7 @@ describe('the node authorizer', () => {
       'an inline CSI volume',
       { volumes: [{ name: 'v', csi: { driver: 'd.example', nodePublishSecretRef: { name: 'a' } } }] },
     ],
-  ])('SYS-19 lets a node read the %s that a pod names in %s', async (resource, _field, spec) => {
+  ])('SYS-9 lets a node read the %s that a pod names in %s', async (resource, _field, spec) => {
     const { send, create } = await openServer()
     await create(`${NAMESPACE}/${resource}`, { metadata: { name: 'a' } })
     await create(PODS, aPod('pending', undefined, spec))
@@ -132,7 +132,7 @@ describe('the node authorizer', () => {
     expect((await send('GET', `${NAMESPACE}/${resource}/a`)).status).toBe(200)
   })
 
-  it('SYS-19 lets a node get the claims of its pods, their volumes, and the secrets of node calls', async () => {
+  it('SYS-9 lets a node get the claims of its pods, their volumes, and the secrets of node calls', async () => {
     const { send, create } = await openServer()
     const csi = {
       nodeStageSecretRef: { namespace: 'default', name: 'stage' },
@@ -164,7 +164,7 @@ describe('the node authorizer', () => {
     expect((await send('GET', `${CLAIMS}/a/status`)).message).toContain('can only get/update/patch this type')
   })
 
-  it('SYS-19 lets a node get only its own attachments', async () => {
+  it('SYS-9 lets a node get only its own attachments', async () => {
     const { send, create } = await openServer()
     for (const nodeName of ['n1', 'n2']) {
       const spec = { attacher: 'd.example', nodeName, source: { persistentVolumeName: 'pv' } }
@@ -175,7 +175,7 @@ describe('the node authorizer', () => {
     expect((await send('PATCH', `${STORAGE}/volumeattachments/to-n1/status`, {}, MERGE)).status).toBe(403)
   })
 
-  it('SYS-19 lets a node list and watch only its own pods', async () => {
+  it('SYS-9 lets a node list and watch only its own pods', async () => {
     const { send, create, api } = await openServer()
     await create(PODS, aPod('ours', 'n1'))
     await create(PODS, aPod('theirs', 'n2'))
@@ -194,7 +194,7 @@ describe('the node authorizer', () => {
     expect((await send('DELETE', PODS)).status).toBe(403)
   })
 
-  it('SYS-19 lets a node read its own Node, Lease and CSINode, even before they exist', async () => {
+  it('SYS-9 lets a node read its own Node, Lease and CSINode, even before they exist', async () => {
     const { send } = await openServer()
     expect((await send('GET', '/api/v1/nodes/n1')).status).toBe(404)
     expect((await send('GET', '/api/v1/nodes?fieldSelector=metadata.name%3Dn1')).status).toBe(200)
@@ -216,7 +216,7 @@ describe('the node authorizer', () => {
     expect((await send('GET', `${STORAGE}/csinodes`)).status).toBe(403)
   })
 
-  it('SYS-19 grants the static rules of system:node for other resources, and denies resources without a rule', async () => {
+  it('SYS-9 grants the static rules of system:node for other resources, and denies resources without a rule', async () => {
     const { send } = await openServer()
     expect((await send('GET', `${STORAGE}/csidrivers`)).status).toBe(200)
     expect((await send('GET', `${STORAGE}/storageclasses`)).status).toBe(403)
@@ -224,7 +224,7 @@ describe('the node authorizer', () => {
     expect((await send('POST', '/apis/stowage.dev/v1/commits', {})).status).toBe(403)
   })
 
-  it('SYS-19 treats only users system:node:NAME of the group system:nodes as nodes', async () => {
+  it('SYS-9 treats only users system:node:NAME of the group system:nodes as nodes', async () => {
     const { api } = await openServer()
     const url = '/api/v1/nodes/n1'
     expect((await api.get(url, { 'impersonate-user': 'system:node:n1' })).status).toBe(403)
@@ -232,7 +232,7 @@ describe('the node authorizer', () => {
     expect((await api.get(url, nodeHeaders(''))).json.message).toContain('unknown node for user "system:node:"')
   })
 
-  it('SYS-19 gives the reason in access reviews of a node, and marks rule reviews as incomplete', async () => {
+  it('SYS-9 gives the reason in access reviews of a node, and marks rule reviews as incomplete', async () => {
     const { send, create } = await openServer()
     await create(PODS, aPod('ours', 'n1', { volumes: [claimVolume('a')] }))
     const review = async (resourceAttributes: object) =>
@@ -261,7 +261,7 @@ describe('the node authorizer', () => {
 })
 
 describe('NodeRestriction', () => {
-  it('SYS-19 lets a node write its own Node, Lease and CSINode, but not those of another', async () => {
+  it('SYS-9 lets a node write its own Node, Lease and CSINode, but not those of another', async () => {
     const { send, create } = await openServer()
     const csiNode = (name: string) => ({ metadata: { name }, spec: { drivers: [] } })
     const objects: [string, (name: string) => object][] = [
@@ -285,7 +285,7 @@ describe('NodeRestriction', () => {
     expect((await send('DELETE', `${LEASES}/n2`)).status).toBe(403)
   })
 
-  it('SYS-19 limits the labels that a node may change on its Node, and rejects changes to taints and owners', async () => {
+  it('SYS-9 limits the labels that a node may change on its Node, and rejects changes to taints and owners', async () => {
     const { send, api } = await openServer()
     const labels = {
       'node-restriction.kubernetes.io/pool': 'x',
@@ -327,7 +327,7 @@ describe('NodeRestriction', () => {
     )
   })
 
-  it('SYS-19 lets a node write the status of its own pods, delete and evict them, but not pods of another node', async () => {
+  it('SYS-9 lets a node write the status of its own pods, delete and evict them, but not pods of another node', async () => {
     const { send, create } = await openServer()
     for (const name of ['a', 'b', 'c']) await create(PODS, aPod(name, 'n1'))
     await create(PODS, aPod('theirs', 'n2'))
@@ -355,7 +355,7 @@ describe('NodeRestriction', () => {
     expect((await send('POST', `${PODS}/pending/binding`, binding)).status).toBe(403)
   })
 
-  it('SYS-19 lets a node create only its own mirror pods, which refer to no other objects', async () => {
+  it('SYS-9 lets a node create only its own mirror pods, which refer to no other objects', async () => {
     const { send, create } = await openServer()
     const { metadata } = await create('/api/v1/nodes', { metadata: { name: 'n1' } })
     const owner = { apiVersion: 'v1', kind: 'Node', name: 'n1', uid: metadata.uid, controller: true }
@@ -393,7 +393,7 @@ describe('NodeRestriction', () => {
     expect((await send('POST', PODS, mirror())).status).toBe(201)
   })
 
-  it('SYS-19 lets a node change only the sizes and conditions of the claims that its pods use', async () => {
+  it('SYS-9 lets a node change only the sizes and conditions of the claims that its pods use', async () => {
     const { send, create } = await openServer()
     await create(CLAIMS, aClaim('a', 'pv-a'))
     await create(CLAIMS, aClaim('b', 'pv-b'))

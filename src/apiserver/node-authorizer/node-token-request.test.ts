@@ -63,7 +63,7 @@ const tokenVolume = (audience?: string) => ({
 })
 
 describe('the token request of a node', () => {
-  it('SYS-19 must be bound to a pod on the node, with its uid', async () => {
+  it('SYS-23 must be bound to a pod on the node, with its uid', async () => {
     const { request, boundObjectRef } = await createPod([tokenVolume()])
     expect((await request()).status).toBe(201)
     const unboundMessage = 'node requested token not bound to a pod'
@@ -75,12 +75,12 @@ describe('the token request of a node', () => {
     })
   })
 
-  it('SYS-19 is denied for a pod on another node, whose account the node cannot reach', async () => {
+  it('SYS-23 is denied for a pod on another node, whose account the node cannot reach', async () => {
     const { request } = await createPod([tokenVolume()], 'n2')
     expect((await request()).status).toBe(403)
   })
 
-  it('SYS-19 is limited only if the user is a node', async () => {
+  it('SYS-23 is limited only if the user is a node', async () => {
     const { request } = await createPod()
     expect((await request({ boundObjectRef: undefined, audiences: ['a', 'b'] }, {})).status).toBe(201)
   })
@@ -100,7 +100,7 @@ describe('the token request of a node', () => {
         },
       },
     ],
-  ])('SYS-19 may name an audience of %s, and no other', async (_source, volume) => {
+  ])('SYS-23 may name an audience of %s, and no other', async (_source, volume) => {
     const { request } = await createPod([volume])
     expect(await request({ audiences: ['vault'] })).toMatchObject({ status: 201 })
     expect(await request({ audiences: ['bank'] })).toMatchObject({
@@ -112,13 +112,13 @@ describe('the token request of a node', () => {
     expect((await request({ audiences: ['vault', 'bank'] })).message).toContain('may only request 0 or 1 audiences')
   })
 
-  it('SYS-19 for the API server needs a volume or driver that requests such a token', async () => {
+  it('SYS-23 for the API server needs a volume or driver that requests such a token', async () => {
     expect((await (await createPod()).request()).status).toBe(403)
     expect((await (await createPod([tokenVolume('vault')])).request()).status).toBe(403)
     expect((await (await createPod([{ name: 'v', csi: { driver: DRIVER } }])).request()).status).toBe(201)
   })
 
-  it('SYS-19 may name any audience that a role grants to the node', async () => {
+  it('SYS-23 may name any audience that a role grants to the node', async () => {
     const { request, post } = await createPod()
     expect((await request({ audiences: ['bank'] })).status).toBe(403)
     const RBAC = '/apis/rbac.authorization.k8s.io/v1'

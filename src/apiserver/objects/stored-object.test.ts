@@ -130,7 +130,7 @@ describe('createStoredObjects', () => {
     ).not.toBe(firstObject)
   })
 
-  it('SYS-20 evicts objects that are not used for two minutes', async () => {
+  it('evicts objects that are not used for two minutes', async () => {
     const clock = manualClock()
     const objects = createStoredObjects(clock)
     const entry = anEntry(encodeStored(anObject()))
@@ -142,7 +142,7 @@ describe('createStoredObjects', () => {
     expect(objects.decode(entry)).not.toBe(decodedObject)
   })
 
-  it('SYS-20 evicts encoded objects that are not decoded for two minutes', async () => {
+  it('evicts encoded objects that are not decoded for two minutes', async () => {
     const clock = manualClock()
     const objects = createStoredObjects(clock)
     const object = { metadata: { name: 'a', uid: 'u' }, spec: { volumeName: 'v' } }

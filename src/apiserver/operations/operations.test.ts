@@ -49,7 +49,7 @@ const report = (spec: object, user = 'ann') =>
 const asUser = (name: string) => ({ 'impersonate-user': name, 'impersonate-group': 'system:masters' })
 
 describe('operations', () => {
-  it('SYS-20 keep the last changes for watches that resume, up to 2 MiB', async () => {
+  it('SYS-19 keep the last changes for watches that resume, up to 2 MiB', async () => {
     const message = 'x'.repeat(2_000)
     const { store } = api.operations
     const firstRevision = store.revision

@@ -13,7 +13,7 @@ const claimCreated = aRecord('PersistentVolumeClaim', 'create', { step: 'Created
 const volumeCreated = aRecord('PersistentVolume', 'create', { step: 'Provisioned' })
 const deleteCall = { start: '', durationMs: 1, result: 'OK', driver: 'd', method: 'DeleteVolume', volume: 'disk-1' }
 
-it('SYS-20 the step follower drops a deleted claim when its volume is deleted, and follows driver calls until then', () => {
+it('PLUS-6 the step follower drops a deleted claim when its volume is deleted, and follows driver calls until then', () => {
   const steps = createStepFollower()
   const calls: string[] = []
   steps.subscribe({ onCall: ({ name }, { method }) => void calls.push(`${name} ${method}`) })
@@ -27,7 +27,7 @@ it('SYS-20 the step follower drops a deleted claim when its volume is deleted, a
   expect(calls).toHaveLength(1)
 })
 
-it('SYS-20 the step follower drops a deleted claim that has no volume or whose volume was deleted first', () => {
+it('PLUS-6 the step follower drops a deleted claim that has no volume or whose volume was deleted first', () => {
   const steps = createStepFollower()
   steps.addChanges([claimCreated, aRecord('PersistentVolumeClaim', 'delete')])
   expect(steps.claims).toBe(0)
@@ -37,7 +37,7 @@ it('SYS-20 the step follower drops a deleted claim that has no volume or whose v
   expect(steps.claims).toBe(0)
 })
 
-it('SYS-20 the step follower finds the claim of a pod by its name, also after another claim with this name was deleted', () => {
+it('PLUS-6 the step follower finds the claim of a pod by its name, also after another claim with this name was deleted', () => {
   const steps = createStepFollower()
   const scheduled: string[] = []
   steps.subscribe({ onStep: ({ claim, step }) => void (step === 'Scheduled' && scheduled.push(claim.uid)) })

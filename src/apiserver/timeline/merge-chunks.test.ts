@@ -148,7 +148,7 @@ describe('mergeUnmerged', () => {
     expect(await countEntries(CHUNKS_PREFIX)).toBe(9)
   })
 
-  it('SYS-20 keeps a bounded number of bytes', () => {
+  it('SYS-19 keeps a bounded number of bytes', () => {
     const chunks = new UnmergedChunks()
     for (let index = 0; index < 10; index++) chunks.add(`k-${index}`, new Uint8Array(1024 * 1024), [])
     expect(chunks.size).toBe(1)

@@ -6,29 +6,29 @@ import { nextGrowthPercent } from './growth.ts'
 const MB = 1024 * 1024
 
 describe('nextGrowthPercent', () => {
-  it('SYS-20 keeps the smallest limit while full collections are rare', () => {
+  it('keeps the smallest limit while full collections are rare', () => {
     expect(nextGrowthPercent(50, 5_000, 60 * MB)).toBe(50)
     expect(nextGrowthPercent(50, 60_000, 60 * MB)).toBe(50)
   })
 
-  it('SYS-20 raises the limit while full collections follow each other closely, up to the one of V8', () => {
+  it('raises the limit while full collections follow each other closely, up to the one of V8', () => {
     expect(nextGrowthPercent(50, 2_500, 60 * MB)).toBe(100)
     expect(nextGrowthPercent(100, 500, 60 * MB)).toBe(300)
     expect(nextGrowthPercent(50, 0, 60 * MB)).toBe(300)
   })
 
-  it('SYS-20 lowers the limit when full collections become rare', () => {
+  it('lowers the limit when full collections become rare', () => {
     expect(nextGrowthPercent(300, 10_000, 60 * MB)).toBe(150)
     expect(nextGrowthPercent(300, 60_000, 60 * MB)).toBe(50)
   })
 
-  it('SYS-20 limits the bytes by which a large heap grows, but never below the smallest limit', () => {
+  it('limits the bytes by which a large heap grows, but never below the smallest limit', () => {
     expect(nextGrowthPercent(300, 100, 192 * MB)).toBe(100)
     expect(nextGrowthPercent(300, 100, 4_000 * MB)).toBe(50)
   })
 })
 
-it('SYS-20 a process that allocates quickly collects its heap less often than with the smallest limit', () => {
+it('a process that allocates quickly collects its heap less often than with the smallest limit', () => {
   expect(collectionsWith('limitHeapGrowth')).toBeLessThan(collectionsWith('resetHeapGrowth'))
 })
 

@@ -11,14 +11,14 @@ import {
 } from './idle-collection.ts'
 
 it.each([HEAP_GROWTH_FLAG, COMPACTION_FLAG, ...CODE_REMOVAL_FLAGS])(
-  'SYS-20 the flag %s exists in this release of Node.js',
+  'the flag %s exists in this release of Node.js',
   (flag) => {
     expect(execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' })).toContain(`${flag} `)
   },
 )
 
 describe('collectGarbageWhenIdle', () => {
-  it('SYS-20 collects after each busy period, but never while the process is busy', async () => {
+  it('collects after each busy period, but never while the process is busy', async () => {
     const clock = manualClock()
     const shares = [0.01, 0.5, 0.08, 0.02, 0.01, 0.9, 0.04]
     const collections: number[] = []
@@ -33,7 +33,7 @@ describe('collectGarbageWhenIdle', () => {
     expect(collections).toEqual([4, 7])
   })
 
-  it('SYS-20 compacts after a busy period and releases memory six minutes later', async () => {
+  it('compacts after a busy period and releases memory six minutes later', async () => {
     const { collections, advance } = startCollection({ shares: [0.5], usedBytes: () => 40 })
     await advance(2)
     expect(collections).toEqual(['compact'])
@@ -43,7 +43,7 @@ describe('collectGarbageWhenIdle', () => {
     expect(collections).toEqual(['compact', 'release'])
   })
 
-  it('SYS-20 releases memory again if the heap of an idle process has grown', async () => {
+  it('releases memory again if the heap of an idle process has grown', async () => {
     let used = 40
     const { collections, advance } = startCollection({ shares: [0.5], usedBytes: () => used })
     await advance(14)
@@ -56,7 +56,7 @@ describe('collectGarbageWhenIdle', () => {
     expect(collections).toEqual(['compact', 'release', 'release'])
   })
 
-  it('SYS-20 starts again with the next busy period', async () => {
+  it('starts again with the next busy period', async () => {
     const { collections, advance } = startCollection({ shares: [0.5, ...Array(20).fill(0), 0.5], usedBytes: () => 40 })
     await advance(22)
     expect(collections).toEqual(['compact', 'release'])
@@ -78,7 +78,7 @@ describe('collectGarbageWhenIdle', () => {
     expect(collections).toEqual(['compact', 'release'])
   })
 
-  it('SYS-20 releases the objects of a busy period', async () => {
+  it('releases the objects of a busy period', async () => {
     const shares = [1, 0]
     const clock = manualClock()
     let objects: object[] | undefined = Array.from({ length: 500_000 }, (_, index) => ({ index }))
@@ -89,7 +89,7 @@ describe('collectGarbageWhenIdle', () => {
     await expect.poll(() => released.deref()).toBeUndefined()
   })
 
-  it('SYS-20 releases memory without failing, and functions work afterwards', async () => {
+  it('releases memory without failing, and functions work afterwards', async () => {
     const shares = [1, ...Array(13).fill(0)]
     const clock = manualClock()
     let objects: object[] | undefined = []

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { formatCount, formatDuration, formatPercent, formatRate, formatSize } from './units.ts'
 
 describe('units', () => {
-  it('SYS-12 formatSize uses binary units', () => {
+  it('formatSize uses binary units', () => {
     const sizes = [0, 512, 1024, 1536, 1_048_575, 10 * 1024 ** 3, -1536, 3 * 1024 ** 6]
     expect(sizes.map(formatSize)).toEqual(['0', '512', '1Ki', '1.5Ki', '1Mi', '10Gi', '-1.5Ki', '3072Pi'])
   })
 
-  it('SYS-12 formatPercent rounds down', () => {
+  it('formatPercent rounds down', () => {
     expect([0, 0.5, 0.999, 1].map(formatPercent)).toEqual(['0%', '50%', '99%', '100%'])
   })
 
@@ -22,7 +22,7 @@ describe('units', () => {
     ])
   })
 
-  it('SYS-12 formatCount uses the singular for one', () => {
+  it('formatCount uses the singular for one', () => {
     expect([0, 1, 2].map((count) => formatCount(count, 'mount'))).toEqual(['0 mounts', '1 mount', '2 mounts'])
     expect(formatCount(2, 'process', 'processes')).toBe('2 processes')
   })

@@ -8,7 +8,7 @@ import { systemClock } from '../../base/clock.ts'
 import { createHttpFixture } from './http.fixture.ts'
 import { httpClient } from './http-client.ts'
 
-it("SYS-12 the client reports that the server's certificate is not signed by its kubeconfig's CA", async () => {
+it("the client reports that the server's certificate is not signed by its kubeconfig's CA", async () => {
   const server = await createHttpFixture()
   const dir = await mkdtemp(join(tmpdir(), 'stowage-other-ca-'))
   const { caCert: ca } = await loadOrCreatePki({ dir, clock: systemClock() })

@@ -61,7 +61,7 @@ describe('planVolume', () => {
     })
   })
 
-  it('PROV-13 reclaims a provisioned volume with the policy Delete whose claim is bound to another volume, and clears the claimRef of other such volumes', () => {
+  it('PROV-13 reclaims a provisioned volume with the policy Delete whose claim is bound to another volume', () => {
     const claim = aClaim({ spec: { volumeName: 'other' } })
     const provisionedVolume = { ...CLAIM_REF, annotations: { [PROVISIONED_BY]: 'd.io' } }
     expect(plan({ ...provisionedVolume, ...policy('Delete') }, { claim })).toEqual({
@@ -72,6 +72,11 @@ describe('planVolume', () => {
       do: 'reclaim',
       reclaim: { is: 'delegated', provisioner: 'd.io' },
     })
+  })
+
+  it('PROV-13 clears the claimRef of a retained or statically created volume whose claim is bound to another volume', () => {
+    const claim = aClaim({ spec: { volumeName: 'other' } })
+    const provisionedVolume = { ...CLAIM_REF, annotations: { [PROVISIONED_BY]: 'd.io' } }
     expect(plan({ ...provisionedVolume, ...policy('Retain') }, { claim })).toEqual({
       do: 'clear claimRef',
       keepsName: true,
@@ -96,7 +101,7 @@ describe('planVolume', () => {
     })
   })
 
-  it('PROV-13 releases a volume that was deleted before it was bound, but not a half-bound one', () => {
+  it('PROV-13 releases a deleted volume whose phase is not Bound yet, and waits if it is Bound', () => {
     const deletedVolume = { ...CLAIM_REF, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }
     expect(plan({ ...deletedVolume, phase: 'Pending' }, { claim: aClaim() })).toEqual({ do: 'read claim' })
     const liveClaim = { claim: aClaim(), isLive: true }

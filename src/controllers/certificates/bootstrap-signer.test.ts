@@ -54,7 +54,7 @@ async function start() {
 }
 
 describe('the bootstrap signer', () => {
-  it('SYS-19 signs the cluster information with a token, in the form that kubeadm verifies', async () => {
+  it('SYS-9 signs the cluster information with a token, in the form that kubeadm verifies', async () => {
     const { createToken, waitUntilSigned, read } = await start()
     await createToken('abcdef')
     await waitUntilSigned('abcdef')
@@ -66,7 +66,7 @@ describe('the bootstrap signer', () => {
     })
   })
 
-  it('SYS-19 signs again when the kubeconfig changes', async () => {
+  it('SYS-9 signs again when the kubeconfig changes', async () => {
     const { createToken, waitUntilSigned, waitUntil, read, patch } = await start()
     await createToken('abcdef')
     await waitUntilSigned('abcdef')
@@ -75,7 +75,7 @@ describe('the bootstrap signer', () => {
     await waitUntil(async () => (await read())['jws-kubeconfig-abcdef'] !== signatureBefore, 'another signature')
   })
 
-  it('SYS-19 removes the signature of a token that has expired or was deleted', async () => {
+  it('SYS-9 removes the signature of a token that has expired or was deleted', async () => {
     const { createToken, waitUntilSigned, clock, delete: remove } = await start()
     await createToken('aaaaaa', { expiration: new Date(clock.nowMs() + HOUR_MS).toISOString() })
     await createToken('bbbbbb')
@@ -87,7 +87,7 @@ describe('the bootstrap signer', () => {
     await waitUntilSigned('cccccc')
   })
 
-  it('SYS-19 does not sign with a token that lacks the signing usage', async () => {
+  it('SYS-9 does not sign with a token that lacks the signing usage', async () => {
     const { createToken, waitUntilSigned } = await start()
     await createToken('aaaaaa', { 'usage-bootstrap-signing': 'false' })
     await createToken('bbbbbb')

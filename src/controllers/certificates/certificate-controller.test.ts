@@ -161,7 +161,7 @@ describe('the certificate controller', () => {
     expect(ofServer.message).toContain('is reserved for the API server')
   })
 
-  it('SYS-19 approves and signs the certificate of a node that joins with a token', async () => {
+  it('SYS-9 approves and signs the certificate of a node that joins with a token', async () => {
     const cluster = await startController()
     const { metadata, spec } = await cluster.request(TOKEN_USER, { subject: nodeSubject('n1') })
     expect(spec).toMatchObject({ username: TOKEN_USER.name, groups: [TOKEN_USER.group, 'system:authenticated'] })
@@ -176,7 +176,7 @@ describe('the certificate controller', () => {
     ])
   })
 
-  it('SYS-19 renews the certificate of a node, with the requested lifetime', async () => {
+  it('SYS-22 renews the certificate of a node, with the requested lifetime', async () => {
     const cluster = await startController()
     const node = { name: 'system:node:n1', group: 'system:nodes' }
     const { metadata } = await cluster.request(node, { subject: nodeSubject('n1'), expirationSeconds: 3_600 })
@@ -185,7 +185,7 @@ describe('the certificate controller', () => {
     expect(Date.parse(certificate.validTo) - cluster.api.clock.nowMs()).toBeGreaterThan(HOUR_MS - 120_000)
   })
 
-  it("SYS-19 receives no request of a node for another node's certificate, because the API server rejects it", async () => {
+  it("SYS-9 receives no request of a node for another node's certificate, because the API server rejects it", async () => {
     const cluster = await startController()
     const node = { name: 'system:node:n1', group: 'system:nodes' }
     const { code, message } = await cluster.request(node, { subject: nodeSubject('n2') })
@@ -195,7 +195,7 @@ describe('the certificate controller', () => {
     })
   })
 
-  it("SYS-19 leaves users' client certificates to an administrator, who can approve or deny them", async () => {
+  it("SYS-9 leaves users' client certificates to an administrator, who can approve or deny them", async () => {
     const cluster = await startController()
     const admin = { name: 'admin', group: 'system:masters' }
     const requests = await Promise.all(
@@ -220,7 +220,7 @@ describe('the certificate controller', () => {
     expect((await cluster.read(deniedName)).status.certificate).toBeUndefined()
   })
 
-  it('SYS-19 fails an approved request that its signer does not allow', async () => {
+  it('SYS-9 fails an approved request that its signer does not allow', async () => {
     const cluster = await startController()
     const admin = { name: 'admin', group: 'system:masters' }
     const spec = {
@@ -242,7 +242,7 @@ describe('the certificate controller', () => {
     })
   })
 
-  it('SYS-19 signs the serving certificate of a node with its names when an administrator has approved it', async () => {
+  it('SYS-9 signs the serving certificate of a node with its names when an administrator has approved it', async () => {
     const cluster = await startController()
     const request = await cluster.request(NODE_USER, {
       ...SERVING_SPEC,
@@ -268,7 +268,7 @@ describe('the certificate controller', () => {
       { alternativeNames: 'DNS:n1', subject: { commonName: 'system:node:n1', organizations: ['team'] } },
       'subject organization is not system:nodes',
     ],
-  ])('SYS-19 fails the approved serving certificate of a node with %s', async (_name, spec, message) => {
+  ])('SYS-9 fails the approved serving certificate of a node with %s', async (_name, spec, message) => {
     const cluster = await startController()
     const request = await cluster.request(NODE_USER, { ...SERVING_SPEC, ...spec })
     await cluster.approve(request)
@@ -280,13 +280,13 @@ describe('the certificate controller', () => {
     expect((await cluster.read(name)).status.conditions.at(-1).message).toBe(message)
   })
 
-  it("SYS-19 receives no request of a node for another node's serving certificate, because the API server rejects it", async () => {
+  it("SYS-9 receives no request of a node for another node's serving certificate, because the API server rejects it", async () => {
     const cluster = await startController()
     const spec = { ...SERVING_SPEC, subject: nodeSubject('n2'), alternativeNames: 'DNS:n2' }
     expect((await cluster.request(NODE_USER, spec)).code).toBe(403)
   })
 
-  it('SYS-19 deletes an issued request after an hour and a pending one after a day', async () => {
+  it('SYS-9 deletes an issued request after an hour and a pending one after a day', async () => {
     const cluster = await startController()
     const issuedName = (await cluster.request(TOKEN_USER, { subject: nodeSubject('n1') })).metadata.name
     const admin = { name: 'admin', group: 'system:masters' }
@@ -305,7 +305,7 @@ describe('the certificate controller', () => {
 })
 
 describe('the token cleaner', () => {
-  it('SYS-19 does not log a deletion if the token has changed since it was read', async () => {
+  it('does not log a deletion if the token has changed since it was read', async () => {
     let attempts = 0
     const { api, cleanerMessages } = await startController({
       wrapCleanerClient: (client) => ({
@@ -328,7 +328,7 @@ describe('the token cleaner', () => {
     expect(cleanerMessages).toEqual([])
   })
 
-  it('SYS-19 deletes a bootstrap token a day after it expired, and keeps one that does not expire', async () => {
+  it('SYS-9 deletes a bootstrap token a day after it expired, and keeps one that does not expire', async () => {
     const { api, cleanerMessages } = await startController()
     const secrets = '/api/v1/namespaces/kube-system/secrets'
     const expiration = new Date(api.clock.nowMs() + HOUR_MS).toISOString()

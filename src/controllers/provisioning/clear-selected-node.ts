@@ -19,7 +19,7 @@ export async function clearSelectedNode(
     volumeMayExist,
     message,
   }: { readonly node: string; readonly volumeMayExist: boolean; readonly message: string },
-  { client, claims, intent }: ProvisioningContext,
+  { client, claims, intentFinalizer }: ProvisioningContext,
 ): Promise<boolean> {
   try {
     const current = await client.get(persistentVolumeClaimKind, refOf(claim))
@@ -30,7 +30,9 @@ export async function clearSelectedNode(
       uid,
       resourceVersion,
       annotations: { [SELECTED_NODE]: null, [LAST_FAILURE]: failureText(node, message) },
-      ...(volumeMayExist || !hasFinalizer(current, intent) ? {} : { '$deleteFromPrimitiveList/finalizers': [intent] }),
+      ...(volumeMayExist || !hasFinalizer(current, intentFinalizer)
+        ? {}
+        : { '$deleteFromPrimitiveList/finalizers': [intentFinalizer] }),
     }
     const patched = await client.patch(persistentVolumeClaimKind, refOf(claim), {
       type: 'strategic',

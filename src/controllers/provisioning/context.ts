@@ -17,8 +17,11 @@ export interface ProvisioningContext {
   readonly provisioner: Provisioner
   readonly settings: ProvisioningSettings
   /** The finalizer of claims for which a volume may exist in the storage (intent.ts). */
-  readonly intent: string
-  /** Records intents instead of finalizers. Undefined in a process that is not elected or serves one node. */
+  readonly intentFinalizer: string
+  /**
+   * The journal of intents on an API server without atomic commits (intent-journal.ts). Undefined without
+   * `settings.intentLease`; intents are then finalizers.
+   */
   readonly journal: IntentJournal | undefined
   readonly client: Client
   readonly trySave: Saver['trySave']

@@ -38,14 +38,14 @@ export function explainHeldClaim(message: string, heldClaim: HeldClaim): string 
 }
 
 /** Returns instructions for a volume whose state cannot be determined. */
-export const manualCleanup = ({ volumeName, intent, entry }: HeldClaim): string =>
+export const manualCleanup = ({ volumeName, intentFinalizer, entry }: HeldClaim): string =>
   `look for "${volumeName}" in the storage, delete it there with its data, and remove ` +
-  `${entry ?? `the finalizer "${intent}" from the claim`}.`
+  `${entry ?? `the finalizer "${intentFinalizer}" from the claim`}.`
 
 interface HeldClaim {
   readonly volumeName: string
   /** The finalizer that records the intent. */
-  readonly intent: string
+  readonly intentFinalizer: string
   /** What to remove instead if the intent is not a finalizer. */
   readonly entry?: string
 }

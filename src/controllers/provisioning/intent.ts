@@ -13,14 +13,14 @@ import type { Attempt } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
 
 /** Whether the intent is recorded as a finalizer. */
-export const hasFinalizer = ({ metadata }: Claim, intent: string): boolean =>
-  metadata.finalizers?.includes(intent) ?? false
+export const hasFinalizer = ({ metadata }: Claim, intentFinalizer: string): boolean =>
+  metadata.finalizers?.includes(intentFinalizer) ?? false
 
 /** Whether the intent is recorded as a finalizer or in the journal. */
 export const hasIntent = (
   claim: Claim,
-  { intent, journal }: Pick<ProvisioningContext, 'intent' | 'journal'>,
-): boolean => hasFinalizer(claim, intent) || (journal?.has(claim.metadata.uid) ?? false)
+  { intentFinalizer, journal }: Pick<ProvisioningContext, 'intentFinalizer' | 'journal'>,
+): boolean => hasFinalizer(claim, intentFinalizer) || (journal?.has(claim.metadata.uid) ?? false)
 
 export const isBeingDeleted = ({ metadata }: Claim): boolean => metadata.deletionTimestamp !== undefined
 
@@ -30,11 +30,11 @@ export const isBeingDeleted = ({ metadata }: Claim): boolean => metadata.deletio
  */
 export async function addIntent(
   claim: Claim,
-  { client, claims, intent, journal }: ProvisioningContext,
+  { client, claims, intentFinalizer, journal }: ProvisioningContext,
 ): Promise<Claim> {
   if (await journal?.add(claim)) return claim
   const { uid, resourceVersion } = claim.metadata
-  const body = { metadata: { uid, resourceVersion, finalizers: [intent] } }
+  const body = { metadata: { uid, resourceVersion, finalizers: [intentFinalizer] } }
   const patched = await client.patch(persistentVolumeClaimKind, refOf(claim), { type: 'strategic', body })
   claims.applyWriteResult(patched)
   return patched
@@ -47,33 +47,37 @@ export async function addIntent(
  */
 export async function confirmIntent(
   claim: Claim,
-  { client, claims, intent, journal }: ProvisioningContext,
+  { client, claims, intentFinalizer, journal }: ProvisioningContext,
 ): Promise<void> {
   if (journal?.has(claim.metadata.uid)) return journal.confirm()
   const current = await client.get(persistentVolumeClaimKind, refOf(claim))
   const { name, uid } = claim.metadata
   if (current.metadata.uid !== uid) throw notFound(persistentVolumeClaimKind, name)
   claims.applyWriteResult(current)
-  if (!hasFinalizer(current, intent))
+  if (!hasFinalizer(current, intentFinalizer))
     throw conflict(persistentVolumeClaimKind, name, 'its provisioning finalizer has been removed')
 }
 
 /** Returns the write that removes the finalizer, without resourceVersion, because other changes to the claim do not matter. */
-export const removeIntentWrite = (claim: Claim, intent: string): CommitWrite => ({
+export const removeIntentWrite = (claim: Claim, intentFinalizer: string): CommitWrite => ({
   do: 'patch',
   kind: persistentVolumeClaimKind,
   ref: refOf(claim),
-  patch: removeIntentPatch(claim, intent),
+  patch: removeIntentPatch(claim, intentFinalizer),
 })
 
 export async function removeIntent(
   claim: Claim,
-  { client, claims, intent, journal }: ProvisioningContext,
+  { client, claims, intentFinalizer, journal }: ProvisioningContext,
 ): Promise<void> {
   journal?.remove(claim.metadata.uid)
-  if (!hasFinalizer(claim, intent)) return
+  if (!hasFinalizer(claim, intentFinalizer)) return
   try {
-    const patched = await client.patch(persistentVolumeClaimKind, refOf(claim), removeIntentPatch(claim, intent))
+    const patched = await client.patch(
+      persistentVolumeClaimKind,
+      refOf(claim),
+      removeIntentPatch(claim, intentFinalizer),
+    )
     if (patched) claims.applyWriteResult(patched) // undefined if this was a deleted claim's last finalizer
   } catch (error) {
     if (!isMissingOrReplaced(error)) throw error
@@ -97,7 +101,7 @@ export const refOf = ({ metadata: { namespace, name } }: Claim): ObjectRef => ({
   name,
 })
 
-const removeIntentPatch = ({ metadata: { uid } }: Claim, intent: string): Patch => ({
+const removeIntentPatch = ({ metadata: { uid } }: Claim, intentFinalizer: string): Patch => ({
   type: 'strategic',
-  body: { metadata: { uid, '$deleteFromPrimitiveList/finalizers': [intent] } },
+  body: { metadata: { uid, '$deleteFromPrimitiveList/finalizers': [intentFinalizer] } },
 })

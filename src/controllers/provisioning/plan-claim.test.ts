@@ -10,7 +10,7 @@ const CLASS = { metadata: { name: 'fast', uid: 'c1' }, provisioner: PROVISIONER_
 
 const aSituation = (overrides: Partial<ClaimSituation> = {}): ClaimSituation => ({
   provisionerName: PROVISIONER_NAME,
-  intent: `provisioning.stowage.dev/${PROVISIONER_NAME}`,
+  intentFinalizer: `provisioning.stowage.dev/${PROVISIONER_NAME}`,
   claim: {
     metadata: {
       namespace: 'shop',

@@ -31,7 +31,7 @@ export type ClaimAction =
 export interface ClaimSituation {
   readonly provisionerName: string
   /** The finalizer that is the intent of this provisioner (intent.ts). */
-  readonly intent: string
+  readonly intentFinalizer: string
   readonly claim: Claim
   readonly holdsIntent: boolean
   /** The entry of the journal, if the intent is recorded there. */
@@ -85,7 +85,7 @@ function planUnknown(situation: ClaimSituation, stage: Extract<Stage, { is: 'unk
   }
   const message =
     `It is unknown whether volume "${volumeName}" exists, and the call cannot be repeated: ${classProblem(situation)}. ` +
-    `${classRemedy(situation)}, or ${manualCleanup({ volumeName, intent: situation.intent, entry: situation.entry })}`
+    `${classRemedy(situation)}, or ${manualCleanup({ volumeName, intentFinalizer: situation.intentFinalizer, entry: situation.entry })}`
   return { do: 'wait', message, recordsEvent: true }
 }
 

@@ -249,12 +249,12 @@ function recordFailure(
   { claim }: Attempt,
   { volumeName }: ProvisionRequest,
   { failure, message: errorMessage, volumeMayExist }: FailedCall,
-  { claims, events, intent }: ProvisioningContext,
+  { claims, events, intentFinalizer }: ProvisioningContext,
 ): void {
   const current = claims.get(keyOfObject(claim))
   const isDeletedClaim = current?.metadata.uid === claim.metadata.uid && isBeingDeleted(current)
-  const isHeld = volumeMayExist && isDeletedClaim && hasFinalizer(current, intent)
-  const message = isHeld ? explainHeldClaim(errorMessage, { volumeName, intent }) : errorMessage
+  const isHeld = volumeMayExist && isDeletedClaim && hasFinalizer(current, intentFinalizer)
+  const message = isHeld ? explainHeldClaim(errorMessage, { volumeName, intentFinalizer }) : errorMessage
   events.record(persistentVolumeClaimKind, claim, provisionFailedEvent(failure, message))
 }
 

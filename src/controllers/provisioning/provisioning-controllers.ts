@@ -75,7 +75,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   const context: ProvisioningContext = {
     provisioner,
     settings,
-    intent: intentOf(provisioner.name, provisioner.instance),
+    intentFinalizer: intentOf(provisioner.name, provisioner.instance),
     journal: intentLease && createIntentJournal({ client, clock, log, ref: intentLease, identity: randomUuid(random) }),
     client,
     // Saved volumes are not added to the cache: an attempt waits for the watch event of its volume (attempts.ts), and a

@@ -80,7 +80,7 @@ function situationOf(initial: Claim, context: ProvisioningContext): ClaimSituati
   const volumeName = volumeNameOf(claim.metadata.uid, settings)
   return {
     provisionerName: provisioner.name,
-    intent: context.intent,
+    intentFinalizer: context.intentFinalizer,
     claim,
     holdsIntent,
     entry: context.journal?.has(claim.metadata.uid) ? context.journal.describe(claim.metadata.uid) : undefined,

@@ -35,7 +35,9 @@ export async function saveVolume(
     // If a write to the claim failed, because it changed or the write is forbidden, the binder binds the claim.
     if (!bindResult.writeIndex) return classifyFailure(bindResult.error, volume, context)
   }
-  const intentWrites = hasFinalizer(claim, context.intent) ? [removeIntentWrite(claim, context.intent)] : []
+  const intentWrites = hasFinalizer(claim, context.intentFinalizer)
+    ? [removeIntentWrite(claim, context.intentFinalizer)]
+    : []
   let result = await context.trySave([createWrite, ...intentWrites])
   // The write to the claim failed. Create the PV alone; the claim is reconciled again anyway.
   if (result.is === 'failed' && result.writeIndex === 1) result = await context.trySave([createWrite])
@@ -47,11 +49,11 @@ export async function saveVolume(
 async function planBindingWrites(
   volume: PersistentVolume,
   claim: Claim,
-  { settings, client, intent }: ProvisioningContext,
+  { settings, client, intentFinalizer }: ProvisioningContext,
 ): Promise<CommitWrite[] | undefined> {
   if (!settings.bindsOnSave || !(await client.commitsAtomically())) return undefined
   const isAttributesClassEnabled = settings.gates.enabled('VolumeAttributesClass')
-  return planBindingOfNewVolume(volume, claim, { finalizerToRemove: intent, isAttributesClassEnabled })
+  return planBindingOfNewVolume(volume, claim, { finalizerToRemove: intentFinalizer, isAttributesClassEnabled })
 }
 
 /** Returns the resourceVersion of the volume, which is always the first write. */

@@ -8,7 +8,7 @@ const ABNORMAL = 'orders Warning VolumeConditionAbnormal: disk 3 is broken'
 const NORMAL = 'orders Normal VolumeConditionNormal: The Volume returns to the healthy state'
 
 describe('the health monitor', () => {
-  it('PLUS-5 records an event on the claim of an abnormal volume that the driver lists, and one when it has recovered', async () => {
+  it('records an event on the claim of an abnormal volume that the driver lists, and one when it has recovered', async () => {
     const fixture = await createHealthFixture('LIST_VOLUMES')
     const volume = await fixture.createBoundClaim('orders')
     await fixture.createBoundClaim('healthy')
@@ -25,7 +25,7 @@ describe('the health monitor', () => {
     expect(fixture.callsOf('ControllerGetVolume')).toBe(0)
   })
 
-  it('PLUS-5 reads the condition of each volume from a driver that cannot list volumes', async () => {
+  it('reads the condition of each volume from a driver that cannot list volumes', async () => {
     const fixture = await createHealthFixture('GET_VOLUME')
     const volume = await fixture.createBoundClaim('orders')
     await fixture.start()
@@ -35,7 +35,7 @@ describe('the health monitor', () => {
     expect(await fixture.waitForEvents(1)).toEqual([ABNORMAL])
   })
 
-  it('PLUS-5 reports a volume that the driver cannot find as abnormal', async () => {
+  it('reports a volume that the driver cannot find as abnormal', async () => {
     const fixture = await createHealthFixture('GET_VOLUME')
     const { id } = await fixture.createBoundClaim('orders')
     delete fixture.fake.state.volumes[id]
@@ -44,7 +44,7 @@ describe('the health monitor', () => {
     expect(line).toMatch(/^orders Warning VolumeConditionAbnormal: The driver cannot find the volume/)
   })
 
-  it('PLUS-5 reads the condition of a volume that is missing in the list of the driver', async () => {
+  it('reads the condition of a volume that is missing in the list of the driver', async () => {
     const fixture = await createHealthFixture('LIST_VOLUMES', 'GET_VOLUME')
     const { id } = await fixture.createBoundClaim('orders')
     delete fixture.fake.state.volumes[id]
@@ -53,7 +53,7 @@ describe('the health monitor', () => {
     expect(fixture.callsOf('ControllerGetVolume')).toBe(1)
   })
 
-  it('PLUS-5 records the recovery of a volume whose condition an earlier process recorded, once', async () => {
+  it('records the recovery of a volume whose condition an earlier process recorded, once', async () => {
     const fixture = await createHealthFixture('LIST_VOLUMES')
     const volume = await fixture.createBoundClaim('orders')
     volume.condition = brokenDisk
@@ -82,7 +82,7 @@ describe('the health monitor', () => {
     expect(await fixture.waitForEvents(1)).toEqual([ABNORMAL])
   })
 
-  it('PLUS-5 needs VOLUME_CONDITION and a call that returns conditions', async () => {
+  it('needs VOLUME_CONDITION and a call that returns conditions', async () => {
     const canMonitor = async (...controller: readonly ControllerCapability[]) =>
       canMonitorHealth({ controller: new Set(controller) } as unknown as Parameters<typeof canMonitorHealth>[0])
     expect(await canMonitor('VOLUME_CONDITION', 'LIST_VOLUMES')).toBe(true)

@@ -75,7 +75,7 @@ function startRenewal(
 const waitUntil = (condition: () => Promise<boolean>) => vi.waitUntil(condition, { timeout: 20_000, interval: 5 })
 
 describe("a node's credentials", () => {
-  it('SYS-19 are stored in private files that contain the certificate and its key', async () => {
+  it('SYS-9 are stored in private files that contain the certificate and its key', async () => {
     const { root, clock } = await createCredentialsFixture()
     const credentials = await loadCredentials(root, clock)
     expect(credentials?.nodeName).toBe('n1')
@@ -87,7 +87,7 @@ describe("a node's credentials", () => {
     expect(await loadCredentials(join(root, 'other'), clock)).toBeUndefined()
   })
 
-  it('SYS-19 are renewed with a new key at 80 % of their lifetime if the jitter is at its midpoint', async () => {
+  it('SYS-22 are renewed with a new key at 80 % of their lifetime if the jitter is at its midpoint', async () => {
     const node = await createCredentialsFixture()
     const { root, clock, state } = node
     const credentials = (await loadCredentials(root, clock))!
@@ -105,7 +105,7 @@ describe("a node's credentials", () => {
     expect(state.requests).toBe(1)
   })
 
-  it('SYS-19 are requested again after a failure', async () => {
+  it('SYS-22 are requested again after a failure', async () => {
     const node = await createCredentialsFixture()
     const { root, clock, state } = node
     const credentials = (await loadCredentials(root, clock))!
@@ -120,13 +120,13 @@ describe("a node's credentials", () => {
     expect(state.requests).toBe(3)
   })
 
-  it('SYS-19 cannot be loaded after they expire; the error names the remedy', async () => {
+  it('SYS-22 cannot be loaded after they expire; the error names the remedy', async () => {
     const { root, clock } = await createCredentialsFixture()
     await clock.advance(LIFETIME_MS + 1_000)
     await expect(loadCredentials(root, clock)).rejects.toThrow(/The certificate of node "n1" expired at .* join again/)
   })
 
-  it('SYS-19 are not issued for a denied request; the error contains the reason', async () => {
+  it('SYS-9 are not issued for a denied request; the error contains the reason', async () => {
     const { request, state } = await createCredentialsFixture()
     state.denial = 'unknown machine'
     await expect(request()).rejects.toThrow('"csr-1" was not granted (Denied): unknown machine')

@@ -34,7 +34,7 @@ it('SYS-20 creates only the store directory if another server uses the data dire
   await store.close().catch(() => {})
 })
 
-it('SYS-20 names the directory that caused a system error, and its flag', async () => {
+it('names the directory that caused a system error, and its flag', async () => {
   const file = join(dataDir, 'file')
   await writeFile(file, '')
   await expect(openDataDirectory({ ...options, pkiDir: file })).rejects.toThrow(

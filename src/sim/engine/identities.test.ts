@@ -21,7 +21,7 @@ const SETUP: Setup = {
 }
 
 describe('a system with identities', () => {
-  it('SYS-19 lets agents register as their nodes, denies them other nodes and lists of volumes, and creates default ServiceAccounts', async () => {
+  it('SYS-9 SYS-23 lets agents register as their nodes, denies them other nodes and lists of volumes, and creates default ServiceAccounts', async () => {
     const simulation = createSimulation(1)
     const { cluster, start, dispose } = await createSystem(simulation, SETUP)
     const client = cluster.directClient()!

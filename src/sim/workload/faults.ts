@@ -13,14 +13,15 @@ const FAILURE_CODES = CSI_CODES.filter((code): code is CsiFailureCode => code !=
 
 const NODE_METHODS = ['NodePublishVolume', 'NodeUnpublishVolume'] as const
 const STAGING_NODE_METHODS = [...NODE_METHODS, 'NodeStageVolume', 'NodeUnstageVolume', 'NodeExpandVolume'] as const
-const CHANGE_METHODS = ['ControllerExpandVolume', 'ControllerModifyVolume', 'GetCapacity'] as const
+const OPTIONAL_CONTROLLER_METHODS = ['ControllerExpandVolume', 'ControllerModifyVolume', 'GetCapacity'] as const
+/** CreateVolume is contained twice, so that it is chosen twice as often. */
 const BASIC_METHODS = ['CreateVolume', 'CreateVolume', 'DeleteVolume'] as const
-/** The methods of each driver that faults can concern. */
+/** The methods of each driver that can fail or hang. */
 export const METHODS: Readonly<Record<DriverName, readonly string[]>> = {
-  'local.sim': [...BASIC_METHODS, ...CHANGE_METHODS, ...STAGING_NODE_METHODS],
+  'local.sim': [...BASIC_METHODS, ...OPTIONAL_CONTROLLER_METHODS, ...STAGING_NODE_METHODS],
   'net.sim': [
     ...BASIC_METHODS,
-    ...CHANGE_METHODS,
+    ...OPTIONAL_CONTROLLER_METHODS,
     ...STAGING_NODE_METHODS,
     'ControllerPublishVolume',
     'ControllerUnpublishVolume',
@@ -41,9 +42,9 @@ export function generateFault(rng: Rng, setup: Setup): Fault {
     [8, () => ({ do: 'crash', process: someCrashingProcess(rng, setup), downMs: downMs(rng) })],
     [4, () => ({ do: 'freeze', process: rng.chance(0.7) ? someControl() : someProcess(), ms: seconds(2, 90) })],
     [2, () => ({ do: 'jump clock', process: someProcess(), byMs: jumpMs(rng) })],
-    [2, () => cutPower(rng, setup)],
+    [2, () => generatePowerCut(rng, setup)],
     [2, () => ({ do: 'break watches' })],
-    [2, () => cutHistory(rng, setup)],
+    [2, () => generateHistoryCut(rng, setup)],
     [2, () => ({ do: 'refuse writes', ms: seconds(1, 25) })],
     [4, () => generateBadNetwork(rng, setup)],
     [7, () => generateDriverFailure(rng, driver)],
@@ -55,11 +56,11 @@ export function generateFault(rng: Rng, setup: Setup): Fault {
   return generate()
 }
 
-/** Makes a driver lose its state. Very few plans contain this fault, because the checkers exempt many objects after it. */
-export const loseState = (rng: Rng): Fault => ({ do: 'lose state', driver: rng.pick(DRIVERS) })
+/** Returns a fault that makes a driver lose its state. Very few plans contain this fault, because the checkers exempt many objects after it. */
+export const generateStateLoss = (rng: Rng): Fault => ({ do: 'lose state', driver: rng.pick(DRIVERS) })
 
-/** Restarts an agent, which registers its node again. */
-export const restartAgent = (rng: Rng, node: string): Fault => ({
+/** Returns a fault that restarts an agent, which registers its node again. */
+export const generateAgentRestart = (rng: Rng, node: string): Fault => ({
   do: 'crash',
   process: agentOf(node),
   downMs: rng.between(5 * SECOND_MS, 2 * MINUTE_MS),
@@ -82,8 +83,8 @@ const downMs = (rng: Rng): number =>
 const jumpMs = (rng: Rng): number =>
   (rng.chance(0.5) ? 1 : -1) * rng.pick([1, 5, 20, 60, 300, 900]) * SECOND_MS + rng.below(SECOND_MS)
 
-/** Cuts the power of a node, sometimes long enough for the node to count as lost. */
-const cutPower = (rng: Rng, setup: Setup): Fault => ({
+/** Returns a fault that cuts the power of a node, sometimes long enough for the node to count as lost. */
+const generatePowerCut = (rng: Rng, setup: Setup): Fault => ({
   do: 'cut power',
   node: rng.pick(nodesOf(setup)),
   downMs: rng.chance(0.6) ? rng.between(10, 60) * SECOND_MS : rng.between(2, 9) * MINUTE_MS,
@@ -99,8 +100,8 @@ const WATCHED_PLURALS = [
   'storageclasses',
 ]
 
-/** Cuts the history for a shorter time than the checkers give a process to receive a change. */
-const cutHistory = (rng: Rng, setup: Setup): Fault => ({
+/** Returns a fault that cuts the history for a shorter time than the checkers give a process to receive a change. */
+const generateHistoryCut = (rng: Rng, setup: Setup): Fault => ({
   do: 'cut history',
   ...(rng.chance(0.4) ? {} : { process: rng.pick(clientsOf(setup)) }),
   ...(rng.chance(0.5) ? {} : { plural: rng.pick(WATCHED_PLURALS) }),

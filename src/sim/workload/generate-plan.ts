@@ -8,7 +8,7 @@ import { controlProcesses, nodesOf, SECOND_PROVISIONER } from '../plan/process-n
 import { deleteNamespace, restoreObjects, setGate } from './admin-actions.ts'
 import type { Draft } from './draft.ts'
 import { generateFaultRates } from './fault-rates.ts'
-import { generateFault, loseState, restartAgent } from './faults.ts'
+import { generateAgentRestart, generateFault, generateStateLoss } from './faults.ts'
 import { generateNodeLosses } from './node-losses.ts'
 import { createRng, type Rng } from './rng.ts'
 import { generateStockFaults } from './stock-faults.ts'
@@ -276,7 +276,7 @@ function generateFaultSteps(period: Period, count: number, userSteps: readonly S
     const isBeforeSteadyPeriod = period.steadyStartMs > 0 && disruptsControllers(action, period.setup)
     return stepAt(isBeforeSteadyPeriod ? (atMs / period.endMs) * period.steadyStartMs : atMs, action)
   })
-  if (rare?.chance(STATE_LOSS_CHANCE)) steps.push(stepAt(rare.fraction() * period.calmStartMs, loseState(rare)))
+  if (rare?.chance(STATE_LOSS_CHANCE)) steps.push(stepAt(rare.fraction() * period.calmStartMs, generateStateLoss(rare)))
   return steps
 }
 
@@ -299,6 +299,6 @@ function generateNodeDeletion(period: Period, rng: Rng): Step[] {
   const atMs = Math.floor(period.calmStartMs * (0.1 + 0.8 * rng.fraction()))
   return [
     { atMs, action: { do: 'delete', kind: 'node', ref: { name: node } } },
-    { atMs: atMs + rng.between(100, 120_000), action: restartAgent(rng, node) },
+    { atMs: atMs + rng.between(100, 120_000), action: generateAgentRestart(rng, node) },
   ]
 }

@@ -112,7 +112,7 @@ async function unpublish(
 
 async function release({ objects, reach }: Bench, claims: readonly string[]): Promise<void> {
   for (const claim of claims) await objects.deleteClaim(claim)
-  await reach('delete every volume', () => every(claims, objects.isReleased))
+  await reach('delete every volume', () => every(claims, objects.isDeleted))
 }
 
 async function every<T>(items: readonly T[], test: (item: T) => Promise<boolean>): Promise<boolean> {

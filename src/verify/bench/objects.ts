@@ -1,5 +1,5 @@
-// Creates, changes and reads a bench's objects: the CSIDriver, which depends on the driver's capabilities, the classes and Secrets of
-// the driver under test, and claims with pods.
+// Creates, changes, reads and deletes the API objects of a bench: the CSIDriver (from the driver's capabilities), classes,
+// Secrets, claims and pods.
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
@@ -26,7 +26,7 @@ export interface BenchObjects {
   isRunning(pod: string): Promise<boolean>
   isPodDeleted(pod: string): Promise<boolean>
   /** Whether the claim, its volume and all attachments are deleted. */
-  isReleased(claim: string): Promise<boolean>
+  isDeleted(claim: string): Promise<boolean>
   hasNoAttachments(): Promise<boolean>
   /** Whether the claim reports at least this size, and no condition. */
   hasSize(claim: string, sizeBytes: number): Promise<boolean>
@@ -108,7 +108,7 @@ export async function createBenchObjects({ client, profile, settings }: ObjectsD
         spec: {
           containers: [{ name: 'main', image: 'none', volumeMounts: [{ name: 'data', mountPath: '/data' }] }],
           volumes: [{ name: 'data', persistentVolumeClaim: { claimName: claim } }],
-          terminationGracePeriodSeconds: 1, // the agent deletes the pod after it has unmounted its volumes
+          terminationGracePeriodSeconds: 1, // no process runs in the pod; 0 would delete it before its volumes are unmounted
         },
       })
     },
@@ -121,7 +121,7 @@ export async function createBenchObjects({ client, profile, settings }: ObjectsD
     isBound: async (claim) => (await findClaim(claim))?.status?.phase === 'Bound',
     isRunning: async (pod) => (await find(client, podKind, ref(pod)))?.status?.phase === 'Running',
     isPodDeleted: async (pod) => (await find(client, podKind, ref(pod))) === undefined,
-    isReleased: async (claim) =>
+    isDeleted: async (claim) =>
       (await findClaim(claim)) === undefined && (await findVolume(claim)) === undefined && (await hasNoAttachments()),
     async hasSize(claim, sizeBytes) {
       const status = (await findClaim(claim))?.status

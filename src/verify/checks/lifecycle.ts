@@ -130,7 +130,7 @@ export const lifecycleChecks: readonly Check[] = [
         await objects.deletePod('large-pod')
         await reach('delete the pod of the pending claim', () => objects.isPodDeleted('large-pod'))
         await objects.deleteClaim('large')
-        await reach('delete the pending claim', () => objects.isReleased('large'))
+        await reach('delete the pending claim', () => objects.isDeleted('large'))
       } finally {
         await bench.stop()
       }

@@ -30,7 +30,7 @@ async function completeWords(...words: string[]): Promise<readonly string[] | 'f
 }
 
 describe('complete', () => {
-  it('SYS-12 completes commands, without hidden ones', async () => {
+  it('completes commands, without hidden ones', async () => {
     expect(await completeWords('')).toEqual(expect.arrayContaining(['up', 'grow', 'completion', 'help']))
     expect(await completeWords('')).not.toContain('__complete')
     expect(await completeWords('gr')).toEqual(['grow'])
@@ -39,19 +39,19 @@ describe('complete', () => {
     expect(await completeWords('nonsense', '')).toEqual([])
   })
 
-  it('SYS-12 completes subcommands, their flags and values', async () => {
+  it('completes subcommands, their flags and values', async () => {
     expect(await completeWords('rbac', '')).toEqual(['print', '--help'])
     expect(await completeWords('rbac', 'nonsense', '')).toEqual([])
     expect(await completeWords('rbac', 'print', '--comp')).toEqual(['--component'])
     expect(await completeWords('rbac', 'print', '--component', 'pro')).toEqual(['provisioner'])
   })
 
-  it("SYS-12 completes a command's flags", async () => {
+  it("completes a command's flags", async () => {
     expect(await completeWords('grow', '--na')).toEqual(['--namespace'])
     expect(await completeWords('grow', '--dry-run', '--he')).toEqual(['--help'])
   })
 
-  it('SYS-12 completes the values of a flag, separated by a space or an equals sign', async () => {
+  it('completes the values of a flag, separated by a space or an equals sign', async () => {
     expect(await completeWords('grow', '--output', '')).toEqual(['text', 'json', 'yaml'])
     expect(await completeWords('grow', '--output=j')).toEqual(['json'])
     expect(await completeWords('grow', '--output', '=', 'j')).toEqual(['json'])
@@ -60,7 +60,7 @@ describe('complete', () => {
     expect(await completeWords('grow', '--parallel', '')).toEqual([])
   })
 
-  it('SYS-12 completes namespaces, classes, drivers, and claims that are not named yet', async () => {
+  it('completes namespaces, classes, drivers, and claims that are not named yet', async () => {
     expect(await completeWords('grow', '-n', 's')).toEqual(['shop'])
     expect(await completeWords('grow', '--kubeconfig', 'other', '--namespace', '')).toEqual(['elsewhere'])
     expect(await completeWords('migrate', '--to', '')).toEqual(['gold', 'silver'])
@@ -77,12 +77,12 @@ describe('complete', () => {
     expect(await completeWords('grow', '--namespace', 'shop', 'c')).toEqual(['cart'])
   })
 
-  it('SYS-12 completes nodes of the cluster', async () => {
+  it('completes nodes of the cluster', async () => {
     expect(await completeWords('simulate', '--drain', '')).toEqual(['node-1'])
     expect(await completeWords('simulate', '--node-group', '')).toBe('file')
   })
 
-  it("SYS-12 completes the kind, then an object's name", async () => {
+  it("completes the kind, then an object's name", async () => {
     expect(await completeWords('retry', 'p')).toEqual(['pvc/', 'pv/', 'pod/'])
     expect(await completeWords('retry', 'pvc/')).toEqual(['pvc/orders', 'pvc/archive'])
     expect(await completeWords('retry', '--namespace', 'shop', 'pvc/c')).toEqual(['pvc/cart'])

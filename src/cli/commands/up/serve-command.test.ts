@@ -7,7 +7,7 @@ it.each([
   ['text for a file', { formatValue: undefined, isTerminal: false }, 2],
   ['JSON', { formatValue: JSON.stringify, isTerminal: true }, 2],
 ] as const)(
-  'SYS-12 `up` writes each shortcoming of the nodes once per stream, and once on a terminal: %s',
+  '`up` writes each shortcoming of the nodes once per stream, and once on a terminal: %s',
   (_name, target, count) => {
     const texts: string[] = []
     const log = { ...silentLog, warn: (_fields: object, message: string) => void texts.push(message) }

@@ -11,7 +11,7 @@ describe('calculatePoolBytes', () => {
     expect(poolBytesOn(1000 * GIB, 3)).toBe(10 * GIB)
   })
 
-  it("SYS-12 throws an error with the disk's size if a pool would have 0 bytes", () => {
+  it("throws an error with the disk's size if a pool would have 0 bytes", () => {
     expect(() => poolBytesOn(4 * 1024 ** 2, 3)).toThrowError(
       expect.objectContaining({
         name: 'UsageError',
