@@ -1,4 +1,4 @@
-// Finds duplicate keys in a JSON text, which JSON.parse drops.
+// Finds duplicate keys in a JSON text. JSON.parse keeps only the last value of each.
 import { endOfString, skipWhitespace } from './json-text.ts'
 
 /** Further duplicates are not reported. */

@@ -16,7 +16,7 @@ export interface DiscoverDriverOptions {
   readonly signal: AbortSignal
   /** The only node the driver serves. */
   readonly nodeName?: string
-  /** Whether to retry every failure. Otherwise only UNAVAILABLE is retried, which means that the driver is not running. */
+  /** `unavailable` retries only UNAVAILABLE, which means that the driver is not running. `always` retries every failure. */
   readonly retry: 'unavailable' | 'always'
 }
 
@@ -35,7 +35,7 @@ export async function discoverDriver(driver: CsiDriver, options: DiscoverDriverO
       if (signal.aborted || (options.retry === 'unavailable' && !isUnavailable(error))) throw error
       const message = error instanceof Error ? error.message : String(error)
       if (message !== loggedMessage) {
-        log.warn({ reason: message }, 'cannot read the facts of the CSI driver; retrying every second')
+        log.warn({ reason: message }, 'cannot read the name and capabilities of the CSI driver; retrying every second')
       }
       loggedMessage = message
       await clock.sleep(RETRY_MS, signal)

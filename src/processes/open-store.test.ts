@@ -49,7 +49,7 @@ describe('warnAboutPlainText', () => {
     ['etcds://etcd.example:2379', []],
     ['etcd://etcd.example:2379,127.0.0.1:2379', ['etcd.example:2379']],
     ['etcd://10.0.0.1:2379,127.0.0.1.example:1', ['10.0.0.1:2379', '127.0.0.1.example:1']],
-  ])('SYS-9 for the store %s, the unencrypted endpoints in warnings are %j', (store, endpoints) => {
+  ])('SYS-9 for %s, warns about the unencrypted remote endpoints %j', (store, endpoints) => {
     const warnings: object[] = []
     warnAboutPlainText(parseStore(store) as EtcdLocation, {
       ...silentLog,

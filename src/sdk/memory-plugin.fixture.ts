@@ -1,4 +1,4 @@
-// A plugin that stores its volumes in maps. Tests of the conformance test and of the test cluster use it.
+// A plugin that stores its volumes in maps.
 import { defineProvisioner } from '../controllers/provisioning/plugin/check-plugin.ts'
 import type { AnyProvisionerPlugin } from '../controllers/provisioning/plugin/contract.ts'
 import { InfeasibleError } from '../controllers/provisioning/plugin/failures.ts'

@@ -1,3 +1,4 @@
+// Tests inspection, planning and repair of a damaged LMDB store together, on real files.
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,12 +31,12 @@ async function writeToStore(change: (store: Store) => Promise<unknown>): Promise
 /** Flips a bit of the first byte of every occurrence of the marker in the file. */
 async function damageFile(marker: string): Promise<void> {
   const bytes = await readFile(path)
-  let places = 0
+  let occurrences = 0
   for (let offset = bytes.indexOf(marker); offset >= 0; offset = bytes.indexOf(marker, offset + 1)) {
     bytes[offset]! ^= 1
-    places++
+    occurrences++
   }
-  expect(places).toBeGreaterThan(0)
+  expect(occurrences).toBeGreaterThan(0)
   await writeFile(path, bytes)
 }
 

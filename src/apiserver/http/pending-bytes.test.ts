@@ -23,7 +23,7 @@ describe('the limit of pending bytes', () => {
     expect(pendingBytes.total).toBe(20)
   })
 
-  it('SYS-19 closes responses of the user with the most bytes, even though another user waits longer', () => {
+  it('SYS-19 closes responses of the user with the most bytes, even if a response of another user has waited longer', () => {
     closedNames.length = 0
     const pendingBytes = createPendingBytes(100, () => {})
     pendingBytes.update(response('slow'), 30, 'ann')

@@ -61,7 +61,7 @@ describe('a client certificate', () => {
   it('SYS-22 is rejected at the next request on its connection after it was revoked', () => {
     const authenticator = createAuthenticator({ caCert: pki.caCert, tokenAuthenticators: [], clock: systemClock() })
     const certificate = new X509Certificate(pki.admin.cert)
-    const clientCert = { der: certificate.raw, trusted: true }
+    const clientCert = { der: certificate.raw, isTrusted: true }
     const { serialNumber, fingerprint256 } = certificate
     for (const line of [`serial 00${serialNumber}`, `sha256 ${fingerprint256} # lost laptop`]) {
       expect(authenticator.authenticate({ clientCert }).is).toBe('authenticated')
@@ -86,7 +86,7 @@ describe('a client certificate', () => {
     const authenticator = createAuthenticator({ caCert: bundle, tokenAuthenticators: [], clock: systemClock() })
     const [ownCert, foreignCert] = [pki, foreignPki].map(({ admin }) => ({
       der: new X509Certificate(admin.cert).raw,
-      trusted: true,
+      isTrusted: true,
     }))
     expect(authenticator.authenticate({ clientCert: ownCert! }).is).toBe('authenticated')
     expect(authenticator.authenticate({ clientCert: foreignCert! }).is).toBe('authenticated')
@@ -99,16 +99,16 @@ describe('a client certificate', () => {
 
   it('is parsed once for many connections', () => {
     const { authenticate } = createAuthenticator({ caCert: pki.caCert, tokenAuthenticators: [], clock: systemClock() })
-    const connection = () => ({ clientCert: { der: new X509Certificate(pki.admin.cert).raw, trusted: true } })
+    const connection = () => ({ clientCert: { der: new X509Certificate(pki.admin.cert).raw, isTrusted: true } })
     expect(userOf(authenticate(connection()))).toBe(userOf(authenticate(connection())))
   })
 
   it('SYS-9 is accepted or rejected by the handshake of its own connection', () => {
     const { authenticate } = createAuthenticator({ caCert: pki.caCert, tokenAuthenticators: [], clock: systemClock() })
     const der = new X509Certificate(pki.admin.cert).raw
-    expect(authenticate({ clientCert: { der, trusted: true } }).is).toBe('authenticated')
-    expect(authenticate({ clientCert: { der, trusted: false } }).is).toBe('rejected')
-    expect(authenticate({ clientCert: { der, trusted: true } }).is).toBe('authenticated')
+    expect(authenticate({ clientCert: { der, isTrusted: true } }).is).toBe('authenticated')
+    expect(authenticate({ clientCert: { der, isTrusted: false } }).is).toBe('rejected')
+    expect(authenticate({ clientCert: { der, isTrusted: true } }).is).toBe('authenticated')
   })
 
   it('SYS-9 is rejected if another CA with the same name issued it', async () => {

@@ -62,12 +62,12 @@ export function createAuthenticator({
   const identityOf = (clientCert: ClientCertificate): ConnectionIdentity => {
     const cachedIdentity = identities.get(clientCert)
     if (cachedIdentity) return cachedIdentity
-    const { der, trusted } = clientCert
+    const { der, isTrusted } = clientCert
     const fingerprint = createHash('sha256').update(der).digest('hex')
     const certificateIdentity = validCertificates.get(fingerprint) ?? parseCertificate(der, { fingerprint, issuers })
     // Cache only valid certificates, because unknown clients can send any number of invalid ones.
     if (!('rejection' in certificateIdentity)) validCertificates.set(fingerprint, certificateIdentity)
-    const identity = 'rejection' in certificateIdentity ? certificateIdentity : { ...certificateIdentity, trusted }
+    const identity = 'rejection' in certificateIdentity ? certificateIdentity : { ...certificateIdentity, isTrusted }
     identities.set(clientCert, identity)
     return identity
   }
@@ -112,16 +112,16 @@ type CertificateIdentity =
 
 /** The identity of a certificate, with the result of its TLS handshake. */
 type ConnectionIdentity =
-  | (Exclude<CertificateIdentity, { rejection: string }> & { trusted: boolean })
+  | (Exclude<CertificateIdentity, { rejection: string }> & { isTrusted: boolean })
   | { rejection: string }
 
 /** Checks validity and revocation on every request, because a connection can outlive its certificate. */
 function authenticateIdentity(identity: ConnectionIdentity, isRevoked: Revocations, nowMs: number): Authentication {
   if ('rejection' in identity) return reject(identity.rejection)
-  const { user, notBeforeMs, notAfterMs, trusted, id } = identity
+  const { user, notBeforeMs, notAfterMs, isTrusted, id } = identity
   const certificate = `the client certificate of "${user.name}"`
   if (isRevoked(id)) return reject(`${certificate} is revoked`)
-  if (trusted && nowMs >= notBeforeMs && nowMs <= notAfterMs) return { is: 'authenticated', user }
+  if (isTrusted && nowMs >= notBeforeMs && nowMs <= notAfterMs) return { is: 'authenticated', user }
   if (nowMs < notBeforeMs) return reject(`${certificate} is not valid before ${new Date(notBeforeMs).toISOString()}`)
   if (nowMs > notAfterMs) return reject(`${certificate} expired at ${new Date(notAfterMs).toISOString()}`)
   return reject(`${certificate} is not a client certificate, or the TLS handshake found it invalid`)

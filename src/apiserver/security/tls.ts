@@ -4,9 +4,9 @@ import type { Pki } from './pki.ts'
 
 export interface ClientCertificate {
   /** The certificate in DER encoding. */
-  der: Uint8Array
+  readonly der: Uint8Array
   /** Whether the TLS handshake has verified it as a client certificate of the configured CA. */
-  trusted: boolean
+  readonly isTrusted: boolean
 }
 
 /**
@@ -33,7 +33,7 @@ export function clientCertificateOf(socket: TLSSocket): ClientCertificate | unde
   // Node.js also sets `authorized` on a resumed session without a client certificate, so check for the certificate first.
   const x509 = socket.getPeerX509Certificate()
   if (!x509) return undefined
-  const clientCertificate = { der: x509.raw, trusted: socket.authorized }
+  const clientCertificate = { der: x509.raw, isTrusted: socket.authorized }
   certificatesBySocket.set(socket, clientCertificate)
   return clientCertificate
 }

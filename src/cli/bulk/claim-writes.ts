@@ -16,7 +16,7 @@ const CONFLICTS_MAX = 10
  * Reads the claim and performs its next step: returns a final status, returns the resourceVersion if the change was
  * already started, or writes. After a conflict, it reads the claim again and repeats the step.
  */
-export async function startClaim(
+export async function startChange(
   client: Client,
   claim: Claim,
   signal: AbortSignal,

@@ -2,7 +2,7 @@
 // claim is in commands/grow and commands/migrate.
 
 export { mapConcurrently } from '../../client/map-concurrently.ts'
-export { type Claim, changeRecord, findRejection, patchClaim, refOf, startClaim } from './claim-writes.ts'
+export { type Claim, changeRecord, findRejection, patchClaim, refOf, startChange } from './claim-writes.ts'
 export { type BulkDeps, CONCURRENT_REQUESTS_MAX } from './deps.ts'
 export type { BulkRequest } from './flags.ts'
 export { readLatestWarning } from './latest-warning.ts'

@@ -21,7 +21,9 @@ export async function readNodeGroup(file: string, context: DecodeContext): Promi
   if (!node)
     throw new UsageError(`${file} has no Node: a node group has one, with the labels and resources of its nodes`)
   if (secondNode) throw new UsageError(`${secondNode.source}: a node group has one Node, and this is the second`)
-  const [csiNode] = selectKind(csiNodeKind.kind)
+  const [csiNode, secondCsiNode] = selectKind(csiNodeKind.kind)
+  if (secondCsiNode)
+    throw new UsageError(`${secondCsiNode.source}: a node group has at most one CSINode, and this is the second`)
   const decodedNode = decodeManifest(nodeKind, node, context)
   return {
     name: decodedNode.metadata.name,

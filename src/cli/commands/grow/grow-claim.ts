@@ -16,7 +16,7 @@ import {
   readLatestWarning,
   refOf,
   type StartResult,
-  startClaim,
+  startChange,
 } from '../../bulk/index.ts'
 import { checkGrowth, type GrowPlan, type GrowTarget, identifyRejectedAttempt, planGrowth } from './plan.ts'
 import { encodeRecord, GROW_RECORD, recordOf } from './record.ts'
@@ -44,7 +44,7 @@ export function createGrowTask(claim: Claim, target: GrowTarget, client: Client)
       return plan.do === 'grow' ? findRejection(() => writeSize(client, claim, plan, { dryRun: true })) : undefined
     },
     start: (signal) =>
-      startClaim(client, claim, signal, (currentClaim) => {
+      startChange(client, claim, signal, (currentClaim) => {
         const currentPlan = planGrowth(currentClaim, target)
         if ('to' in currentPlan) to = currentPlan.to
         switch (currentPlan.do) {

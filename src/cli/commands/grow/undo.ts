@@ -14,7 +14,7 @@ import {
   patchClaim,
   type StartResult,
   selectClaims,
-  startClaim,
+  startChange,
   withServer,
 } from '../../bulk/index.ts'
 import { formatOutput } from '../../output/format-output.ts'
@@ -74,7 +74,7 @@ async function undoClaim(
     return { version: metadata.resourceVersion }
   }
   try {
-    const result = await startClaim(client, claim, signal, (currentClaim) => {
+    const result = await startChange(client, claim, signal, (currentClaim) => {
       const requestedSize = currentClaim.spec?.resources?.requests?.storage
       const capacity = currentClaim.status?.capacity?.storage
       if (requestedSize === undefined || capacity === undefined) return { is: 'nothing', message: 'it has no volume' }

@@ -11,7 +11,7 @@ import {
   readLatestWarning,
   refOf,
   type StartResult,
-  startClaim,
+  startChange,
 } from '../../bulk/index.ts'
 import {
   attributesClassNameOf,
@@ -51,7 +51,7 @@ export function createMoveTask(claim: Claim, operation: Operation, client: Clien
       return isDryRun ? findRejection(() => writeClass(client, claim, plan, { dryRun: true })) : undefined
     },
     start: (signal) =>
-      startClaim(client, claim, signal, (currentClaim) => {
+      startChange(client, claim, signal, (currentClaim) => {
         const plan = planMove(currentClaim, operation)
         if (plan.do === 'follow') {
           earlierAttempt = identifyRejectedAttempt(currentClaim)

@@ -149,7 +149,7 @@ describe('stowage resizer', () => {
     await createGrowingClaim('orders')
     await waitUntilPending('orders')
     expect(lines.map(({ message }) => message)).toContain(
-      'cannot read the facts of the CSI driver; retrying every second',
+      'cannot read the name and capabilities of the CSI driver; retrying every second',
     )
   })
 

@@ -147,6 +147,25 @@ describe('stowage simulate', () => {
     expect(code).toBe(2)
   })
 
+  it('PLUS-2 exits with 2 and names the document if a node group has a second Node or CSINode', async () => {
+    const { run, write } = await startCluster()
+    const pods = await write('pod.yaml', POD)
+    const node = (name: string) => `{apiVersion: v1, kind: Node, metadata: {name: ${name}}}`
+    const csiNode = (name: string) => `{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {name: ${name}}}`
+    for (const [documents, message] of [
+      [[node('a'), node('b')], ', document 2: a node group has one Node, and this is the second'],
+      [
+        [node('a'), csiNode('a'), csiNode('b')],
+        ', document 3: a node group has at most one CSINode, and this is the second',
+      ],
+    ] as const) {
+      const group = await write('group.yaml', documents.join('\n---\n'))
+      const { code, stderr } = await run('simulate', '-f', pods, '--node-group', group, '--add-nodes', '1')
+      expect(stderr).toContain(`${group}${message}`)
+      expect(code).toBe(2)
+    }
+  })
+
   it.each([
     [['--drain', 'node-9'], 'The node node-9 does not exist. Similar names: node-1, node-2, node-3.'],
     [['-f', 'FILE', '--like', 'nod-1'], 'The node nod-1 does not exist. Similar names: node-1'],

@@ -65,8 +65,8 @@ describe('followObject', () => {
     ])
     expect(lines).toEqual([
       'a',
-      'note: the server does not respond; retrying: connect ECONNREFUSED',
-      'note: the server responds again',
+      'note: the server is unavailable or overloaded; retrying: connect ECONNREFUSED',
+      'note: the server is available again',
       'b',
     ])
   })

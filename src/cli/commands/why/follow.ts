@@ -1,5 +1,5 @@
 // Follows an object until it is ready: diagnoses it repeatedly, and prints the result when it changes. Waits while the
-// server is unavailable.
+// server is unavailable or overloaded.
 import { ApiError } from '../../../api/status-error.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { DiagnoseResult, Diagnosis } from '../../../diagnosis/index.ts'
@@ -15,24 +15,24 @@ export interface FollowOptions {
   readonly signal: AbortSignal
 }
 
-const INTERVAL_MS_MIN = 2_000
+const PAUSE_MS_MIN = 2_000
 /** The pause is this many times as long as the read, which bounds the load on the server of a large cluster. */
 const PAUSE_FACTOR = 5
 
 /**
  * Returns the last result: ready, not found or forbidden. Rejects with the error of the first read, and later with errors
- * other than those of a server that does not respond or is overloaded.
+ * other than those of a server that is unavailable or overloaded.
  */
 export async function followObject(options: FollowOptions): Promise<DiagnoseResult> {
   const { clock, signal, note } = options
   let printedText: string | undefined
-  let isReachable = true
+  let isAvailable = true
   for (;;) {
     const startedMs = clock.monotonicMs()
     try {
       const result = await options.diagnose()
-      if (!isReachable) note('the server responds again')
-      isReachable = true
+      if (!isAvailable) note('the server is available again')
+      isAvailable = true
       if (result.is !== 'diagnosed') return result
       const text = options.textWithoutAges(result.diagnosis)
       if (text !== printedText) options.print(result.diagnosis)
@@ -40,10 +40,10 @@ export async function followObject(options: FollowOptions): Promise<DiagnoseResu
       if (result.diagnosis.state === 'ready') return result
     } catch (error) {
       if (printedText === undefined || !isTemporary(error)) throw error
-      if (isReachable) note(`the server does not respond; retrying: ${error.message}`)
-      isReachable = false
+      if (isAvailable) note(`the server is unavailable or overloaded; retrying: ${error.message}`)
+      isAvailable = false
     }
-    await clock.sleep(Math.max(INTERVAL_MS_MIN, PAUSE_FACTOR * (clock.monotonicMs() - startedMs)), signal)
+    await clock.sleep(Math.max(PAUSE_MS_MIN, PAUSE_FACTOR * (clock.monotonicMs() - startedMs)), signal)
   }
 }
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { ClassRow } from '../rows/storage.ts'
-import { aClaim } from './claim.fixture.ts'
+import { aClaimRow } from './claim.fixture.ts'
 import { attributesWrite, CLAIM_ACTIONS, deleteWrite, explainRefusal, sizeWrite } from './claim-actions.ts'
 
 const storageClass: ClassRow = {
@@ -16,7 +16,7 @@ const storageClass: ClassRow = {
 }
 const gold = { uid: 'v', name: 'gold', createdMs: 0, deletedMs: undefined, driver: 'csi.example.com', parameters: {} }
 const context = {
-  claim: aClaim('data'),
+  claim: aClaimRow('data'),
   storageClass,
   attributesClasses: [gold],
   mayPatch: true,
@@ -38,19 +38,21 @@ it('allows no action before the permissions are known', () => {
 
 it('expands only a bound claim of a class that allows it', () => {
   expect(explainRefusal('expand', context)).toBeUndefined()
-  expect(explainRefusal('expand', { ...context, claim: aClaim('data', { phase: 'Pending' }) })).toContain('Pending')
+  expect(explainRefusal('expand', { ...context, claim: aClaimRow('data', { phase: 'Pending' }) })).toContain('Pending')
   expect(explainRefusal('expand', { ...context, storageClass: { ...storageClass, allowsExpansion: false } })).toContain(
     'does not allow',
   )
   expect(explainRefusal('expand', { ...context, storageClass: undefined })).toContain('does not exist or cannot')
-  const withoutClass = { ...context, claim: aClaim('data', { className: undefined }), storageClass: undefined }
+  const withoutClass = { ...context, claim: aClaimRow('data', { className: undefined }), storageClass: undefined }
   expect(explainRefusal('expand', withoutClass)).toContain('has no class')
-  expect(explainRefusal('expand', { ...context, claim: aClaim('data', { deletedMs: 1 }) })).toContain('being deleted')
+  expect(explainRefusal('expand', { ...context, claim: aClaimRow('data', { deletedMs: 1 }) })).toContain(
+    'being deleted',
+  )
 })
 
 it('changes attributes only if the driver has another attributes class', () => {
   expect(explainRefusal('attributes', context)).toBeUndefined()
-  expect(explainRefusal('attributes', { ...context, claim: aClaim('data', { attributesClass: 'gold' }) })).toContain(
+  expect(explainRefusal('attributes', { ...context, claim: aClaimRow('data', { attributesClass: 'gold' }) })).toContain(
     'no other',
   )
 })
@@ -58,7 +60,7 @@ it('changes attributes only if the driver has another attributes class', () => {
 it('cancels only an unfinished expansion, and retries only a claim that is not ready', () => {
   expect(explainRefusal('cancel', context)).toContain('has the size')
   expect(
-    explainRefusal('cancel', { ...context, claim: aClaim('data', { requestBytes: 20 * 1024 ** 3 }) }),
+    explainRefusal('cancel', { ...context, claim: aClaimRow('data', { requestBytes: 20 * 1024 ** 3 }) }),
   ).toBeUndefined()
   expect(explainRefusal('retry', context)).toContain('nothing to retry')
   expect(explainRefusal('retry', { ...context, isReady: false })).toBeUndefined()

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
-import { aClaim } from './claim.fixture.ts'
+import { aClaimRow } from './claim.fixture.ts'
 import { statusOfClaim } from './claim-status.ts'
 
 it('SYS-13 shows a claim that waits for a pod as neutral, and a failed one as a problem', () => {
-  const pending = aClaim('data', { phase: 'Pending' })
+  const pending = aClaimRow('data', { phase: 'Pending' })
   expect(statusOfClaim(pending, { state: 'waiting', reason: 'WaitForFirstConsumer' })).toEqual({
     word: 'Pending',
     tone: 'wait',
@@ -27,5 +27,5 @@ it.each([
   [{ health: 'Degraded' }, 'Degraded', 'warn'],
   [{ health: 'DataLoss' }, 'DataLoss', 'bad'],
 ])('the status of a claim with %o is %s', (fields, word, tone) => {
-  expect(statusOfClaim(aClaim('data', fields), undefined)).toEqual({ word, tone })
+  expect(statusOfClaim(aClaimRow('data', fields), undefined)).toEqual({ word, tone })
 })

@@ -1,4 +1,4 @@
-// Builds claim rows for tests. A test sets only the fields that matter.
+// Builds claim objects, claim rows and claim views for tests. A test sets only the fields that matter.
 import type { ConsoleObject } from '../../protocol.ts'
 import { type ClaimRow, projectClaim } from '../rows/claim.ts'
 import { type ClaimSources, type ClaimView, joinClaim } from './claim-view.ts'
@@ -12,7 +12,7 @@ export const aClaimObject = (
   status: { phase: 'Bound', capacity: { storage: '10Gi' }, ...status },
 })
 
-export const aClaim = (name: string, fields: Partial<ClaimRow> = {}): ClaimRow => ({
+export const aClaimRow = (name: string, fields: Partial<ClaimRow> = {}): ClaimRow => ({
   ...projectClaim(aClaimObject(name)),
   ...fields,
 })
@@ -20,4 +20,4 @@ export const aClaim = (name: string, fields: Partial<ClaimRow> = {}): ClaimRow =
 export const aClaimView = (
   name: string,
   { fields = {}, ...sources }: Partial<ClaimSources> & { fields?: Partial<ClaimRow> } = {},
-): ClaimView => joinClaim(aClaim(name, fields), { why: undefined, usage: undefined, pods: [], ...sources })
+): ClaimView => joinClaim(aClaimRow(name, fields), { why: undefined, usage: undefined, pods: [], ...sources })
