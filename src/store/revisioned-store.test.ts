@@ -15,6 +15,7 @@ import {
   text,
   waitUntil,
 } from './testing/store.fixture.ts'
+import type { ValueTransformer } from './value-transformer.ts'
 
 /** Creates a store whose medium calls `control.beforeWrite` before each write, to delay the write or make it fail. */
 async function setUp(history?: HistoryOptions) {
@@ -216,7 +217,7 @@ describe('a store that is writing a batch', () => {
 })
 
 describe('an entry that several transactions read', () => {
-  async function setUpReads() {
+  async function setUpReads(transformer?: ValueTransformer) {
     const memory = memoryMedium()
     const readRevisions: number[] = []
     const medium: Medium = {
@@ -227,7 +228,7 @@ describe('an entry that several transactions read', () => {
       },
     }
     const clock = manualClock()
-    const store = await openRevisionedStore({ medium, clock })
+    const store = await openRevisionedStore({ medium, clock, ...(transformer ? { transformer } : {}) })
     const readValues: (string | undefined)[] = []
     const readAndPut = (key: string) =>
       store.transact((view) => {
@@ -267,6 +268,23 @@ describe('an entry that several transactions read', () => {
     await readAndPut('c')
     expect(readValues).toEqual(['old', 'new', undefined])
     expect(readRevisions).toEqual([])
+  })
+
+  it('SYS-9 is stale after a change of the encryption key, also if a watcher has just received it', async () => {
+    let isStale = false
+    const { store } = await setUpReads({
+      encode: (_key, value) => value,
+      isTransformed: () => true,
+      decode: (_key, stored) => stored,
+      isStale: () => isStale,
+    })
+    collectEvents(store, { prefix: 'name' })
+    await put(store, 'namespace', 'value')
+    isStale = true
+    await store.transact((view) => {
+      expect(view.get('namespace')?.isStale).toBe(true)
+      return []
+    })
   })
 
   it('is not kept in memory if it is large', async () => {

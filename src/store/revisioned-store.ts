@@ -383,7 +383,9 @@ class RevisionedStore implements Store {
    */
   #readForTransaction(version: Version): Entry {
     if (this.#values.damage.has(version.revision)) return this.#read(version)
-    return this.#recentEvents.entryOf(version) ?? this.#transactionEntries.entryOf(version, () => this.#read(version))
+    // An entry in memory for watchers does not know its stored bytes, which a new encryption key makes stale.
+    const recentEntry = this.#transformer ? undefined : this.#recentEvents.entryOf(version)
+    return recentEntry ?? this.#transactionEntries.entryOf(version, () => this.#read(version))
   }
 
   /** Reports all versions with a revision in the range. */
