@@ -7,18 +7,18 @@ const MB = 1024 * 1024
 
 describe('nextGrowthPercent', () => {
   it('keeps the smallest limit while full collections are rare', () => {
-    expect(nextGrowthPercent(50, 5_000, 60 * MB)).toBe(50)
+    expect(nextGrowthPercent(50, 1_500, 60 * MB)).toBe(50)
     expect(nextGrowthPercent(50, 60_000, 60 * MB)).toBe(50)
   })
 
   it('raises the limit while full collections follow each other closely, up to the one of V8', () => {
-    expect(nextGrowthPercent(50, 2_500, 60 * MB)).toBe(100)
+    expect(nextGrowthPercent(50, 750, 60 * MB)).toBe(100)
     expect(nextGrowthPercent(100, 500, 60 * MB)).toBe(300)
     expect(nextGrowthPercent(50, 0, 60 * MB)).toBe(300)
   })
 
   it('lowers the limit when full collections become rare', () => {
-    expect(nextGrowthPercent(300, 10_000, 60 * MB)).toBe(150)
+    expect(nextGrowthPercent(300, 3_000, 60 * MB)).toBe(150)
     expect(nextGrowthPercent(300, 60_000, 60 * MB)).toBe(50)
   })
 

@@ -12,7 +12,7 @@ const PERCENT_MAX = 300
 /** Beyond PERCENT_MIN, the heap grows by at most this much between two full collections. */
 const GROWTH_BYTES_MAX = 192 * 1024 * 1024
 /** The active time between full collections below which the limit rises. */
-const INTERVAL_MS = 5_000
+const INTERVAL_MS = 1_500
 /**
  * A longer time between two collections of any kind counts as this much active time. So the pauses between bursts do not lower the
  * limit, but a process that allocates slowly has its small limit.
