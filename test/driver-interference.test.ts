@@ -178,7 +178,7 @@ describe.skipIf(skipMessage)(`foreign mounts, freezes and devices${skipSuffix}`,
     const { status } = await fixture.csi.controller.controllerGetVolume({ volumeId: id })
     expect(status?.volumeCondition).toMatchObject({
       abnormal: true,
-      message: expect.stringMatching(/deletion has started/),
+      message: expect.stringMatching(/deletion of the volume has started/),
     })
     await fixture.restart()
     execFileSync('chattr', ['-i', image])
