@@ -216,7 +216,8 @@ function journalFigures({ usages, shares, times }: JournalMeasurement, note: (te
   const perClaim = (rounds: readonly RoundUsage[], key: keyof RoundUsage) =>
     rounds.reduce((sum, usage) => sum + usage[key], 0) / rounds.length / JOURNAL.claims
   const withoutMs = medianOf([...off, ...alsoOff].map(({ cpuMs }) => cpuMs)) / JOURNAL.claims
-  const replayedMs = medianOf(times.withJournal.map((ms, round) => ms - times.without[round]!)) / JOURNAL.claims
+  const replayedMs =
+    medianOf(times.withJournalMs.map((ms, round) => ms - times.withoutJournalMs[round]!)) / JOURNAL.claims
   const byteShare = perClaim(on, 'recordBytes') / perClaim(on, 'writtenBytes')
   const parts = partsOf(shares, byteShare)
   const share = parts.functions + parts.collection + parts.commits
@@ -224,7 +225,7 @@ function journalFigures({ usages, shares, times }: JournalMeasurement, note: (te
   const kilobytes = (rounds: readonly RoundUsage[]) => `${(perClaim(rounds, 'writtenBytes') / 1_000).toFixed(1)} kB`
   note(
     `Journal by replay: ${(replayedMs * 1_000).toFixed(0)} µs per claim of ${(withoutMs * 1_000).toFixed(0)} µs without it ` +
-      `(${percent(replayedMs / withoutMs)}); replays with it: ${ratioText(compareRounds(pairsOf(times.withJournal, times.without)))}.`,
+      `(${percent(replayedMs / withoutMs)}); replays with it: ${ratioText(compareRounds(pairsOf(times.withJournalMs, times.withoutJournalMs)))}.`,
   )
   note(
     `Journal by profile: ${percent(share)} of the main thread: its functions ${percent(parts.functions)}, its share of garbage ` +

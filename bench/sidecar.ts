@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type AuditedRequest, countRequests, isPerVolume, readAuditLog } from './lib/audit-log.ts'
 import { type ChildProgram, startChildProgram } from './lib/child-program.ts'
+import { countObjects, sendAll } from './lib/cluster-requests.ts'
 import { type Figure, medianOf } from './lib/figure.ts'
 import { type LoadResult, NUMBER, type RequestsJob, type RequestText } from './lib/load-role.ts'
 import { profileFlags } from './lib/profiles.ts'
@@ -18,12 +19,10 @@ import {
   boundClaimRequests,
   buildEvent,
   buildVolume,
-  classRequests,
-  countObjects,
   DRIVER_NODE,
   newClaimRequests,
   podRequests,
-  sendAll,
+  setupRequests,
 } from './lib/stock-objects.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
 import { formatCount } from './lib/text.ts'
@@ -129,7 +128,7 @@ async function measureSidecars(options: PartOptions): Promise<Figure[]> {
   const cluster = await startStockCluster({ dir, binDir, users: SIDES.map(({ user }) => user) })
   try {
     progress(`creating ${formatCount(BOUND_CLAIMS)} bound claims and ${formatCount(PODS)} pods`)
-    await sendAll(cluster.admin, classRequests())
+    await sendAll(cluster.admin, setupRequests())
     for (const requests of boundClaimRequests(BOUND_CLAIMS)) await sendAll(cluster.admin, requests)
     await sendAll(cluster.admin, podRequests(PODS))
     const limit = await measureLimit(cluster)

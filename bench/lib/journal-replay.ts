@@ -1,5 +1,5 @@
-// Replays the transactions of provisioned claims on a store of its own, with the journal of volumes and without it in turns. The rest of
-// the server does not run, so the journal is a large part of the measured time, and its cost can be measured on a busy machine.
+// Records the transactions of provisioned claims and replays them on a separate store, alternately with and without the
+// journal. The rest of the server does not run, so the journal is a large part of the measured time, and its cost can be measured on a busy machine.
 
 import { Registry } from 'prom-client'
 import type { Activity } from '../../src/api/kinds/operation/activity-schema.ts'
@@ -15,6 +15,9 @@ import { systemClock, systemRandom } from '../../src/base/clock.ts'
 import { activityOfAttempt, activityOfCall } from '../../src/runtime/operations/activity-of.ts'
 import type { Outcome } from '../../src/runtime/outcome.ts'
 import { openLmdbStore, type Store, type TransactionView, type Write } from '../../src/store/index.ts'
+
+/** These rounds compile the code and are not measured. */
+const WARM_UP_ROUNDS = 2
 
 type PlannedChanges = Parameters<JournalTransaction['withRecords']>[2]
 
@@ -50,9 +53,9 @@ export class TransactionRecorder {
 }
 
 export interface ReplayTimes {
-  /** CPU milliseconds of each replay. */
-  readonly withJournal: readonly number[]
-  readonly without: readonly number[]
+  /** CPU time of each replay. */
+  readonly withJournalMs: readonly number[]
+  readonly withoutJournalMs: readonly number[]
 }
 
 export async function replayInTurns(
@@ -64,7 +67,7 @@ export async function replayInTurns(
   const store = await openLmdbStore({ dir, clock })
   const journal = createJournal({ clock, random: systemRandom(), isStoreShared: false })
   registerStepMetrics(new Registry(), journal.steps)
-  const times = { withJournal: [] as number[], without: [] as number[] }
+  const times = { withJournalMs: [] as number[], withoutJournalMs: [] as number[] }
   let mergeMs = 0
   const measure = async (current: Journal | undefined) => {
     global.gc?.({ type: 'minor' })
@@ -78,19 +81,19 @@ export async function replayInTurns(
     return cpuMs() - startMs - roundMergeMs
   }
   try {
-    for (let round = -2; round < rounds; round++) {
+    for (let round = -WARM_UP_ROUNDS; round < rounds; round++) {
       const withJournalFirst = round % 2 === 0
       const first = await measure(withJournalFirst ? journal : undefined)
       const second = await measure(withJournalFirst ? undefined : journal)
       if (round < 0) {
         mergeMs = 0
-        continue // compiles the code
+        continue
       }
-      times.withJournal.push(withJournalFirst ? first : second)
-      times.without.push(withJournalFirst ? second : first)
+      times.withJournalMs.push(withJournalFirst ? first : second)
+      times.withoutJournalMs.push(withJournalFirst ? second : first)
     }
-    // One round in several merges: without this, the median of the rounds would omit merging.
-    return { ...times, withJournal: times.withJournal.map((ms) => ms + mergeMs / rounds) }
+    // Chunks are merged in only a few of the rounds, so the median would omit the cost of merging. Add its average to each round.
+    return { ...times, withJournalMs: times.withJournalMs.map((ms) => ms + mergeMs / rounds) }
   } finally {
     await store.close()
   }

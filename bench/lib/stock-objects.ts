@@ -1,41 +1,15 @@
-// Builds, sends and counts the objects of the comparison with upstream's sidecars: the class of csi-driver-host-path with its
-// driver and node, bound claims with their volumes, pods, events, and new claims as the binder of kube-controller-manager
-// prepares them for a provisioner.
-import { get } from 'node:https'
-import type { Endpoint } from './http-connection.ts'
-import { numberedRequest, openAll, type RequestText } from './load-role.ts'
+// Builds the objects of the comparison with upstream's sidecars: the class of csi-driver-host-path with its driver and node,
+// bound claims with their volumes, pods, events, and new claims as the binder of kube-controller-manager prepares them for a
+// provisioner.
+import type { RequestText } from './load-role.ts'
 
 const DRIVER = 'hostpath.csi.k8s.io'
 export const DRIVER_NODE = 'node-0'
 const TOPOLOGY_KEY = 'topology.hostpath.csi/node'
 const CLASS = 'hostpath'
-const CONNECTIONS = 32
-
-/** Sends requests on several connections and waits for all responses. */
-export async function sendAll(endpoint: Endpoint, requests: readonly RequestText[]): Promise<void> {
-  const failures: Error[] = []
-  const connections = await openAll(endpoint, CONNECTIONS, (error) => failures.push(error))
-  let next = 0
-  try {
-    await Promise.all(
-      connections.map(async (connection) => {
-        while (next < requests.length) {
-          const request = requests[next++]!
-          const { status } = await new Promise<{ status: number }>((resolve, reject) => {
-            if (failures[0]) reject(failures[0])
-            connection.send(numberedRequest(request)(0), resolve)
-          })
-          if (status >= 300) throw new Error(`${request.method} ${request.path}: ${status}`)
-        }
-      }),
-    )
-  } finally {
-    for (const connection of connections) connection.close()
-  }
-}
 
 /** The class, the driver, and the node on which the driver is registered. */
-export const classRequests = (): RequestText[] => [
+export const setupRequests = (): RequestText[] => [
   {
     method: 'POST',
     path: '/apis/storage.k8s.io/v1/storageclasses',
@@ -61,6 +35,7 @@ export const classRequests = (): RequestText[] => [
   },
 ]
 
+/** Returns two batches: creates, then status updates. Send them in order. */
 export function boundClaimRequests(claims: number): RequestText[][] {
   const names = Array.from({ length: claims }, (_, number) => `bound-${number}`)
   const capacity = { storage: '1Gi' }
@@ -112,10 +87,10 @@ export const podRequests = (pods: number): RequestText[] =>
     }),
   }))
 
-export const newClaimRequests = (round: string, claims: number): RequestText[] =>
+export const newClaimRequests = (namespace: string, claims: number): RequestText[] =>
   Array.from({ length: claims }, (_, number) => ({
     method: 'POST',
-    path: `/api/v1/namespaces/${round}/persistentvolumeclaims`,
+    path: `/api/v1/namespaces/${namespace}/persistentvolumeclaims`,
     body: JSON.stringify({
       metadata: { name: `claim-${number}`, annotations: PROVISIONER_ANNOTATIONS },
       spec: claimSpec(),
@@ -173,18 +148,3 @@ export const buildEvent = (name: string, claim: string) => ({
   firstTimestamp: '2026-01-01T00:00:00Z',
   lastTimestamp: '2026-01-01T00:00:00Z',
 })
-
-/** Returns the number of objects of a collection. */
-export async function countObjects({ port, ca, cert, key }: Endpoint, path: string): Promise<number> {
-  const body = await new Promise<string>((resolve, reject) => {
-    get({ host: '127.0.0.1', port, ca, cert, key, path: `${path}?limit=1` }, (response) => {
-      let text = ''
-      response.on('data', (chunk) => {
-        text += chunk
-      })
-      response.on('end', () => resolve(text))
-    }).on('error', reject)
-  })
-  const { items, metadata } = JSON.parse(body)
-  return (items?.length ?? 0) + (metadata.remainingItemCount ?? 0)
-}

@@ -1,4 +1,6 @@
-// The objects that a diagnosis or a simulation reads, as they were at one time, and the permissions that the user lacks to read others.
+// The input of a diagnosis or a simulation: the objects of each kind, the rules that the user lacks to read more of them, and
+// the kinds that the server does not serve. read-snapshot.ts reads it; the lists are separate requests, so they can have
+// different revisions.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { volumeAttributesClassKind } from '../api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
@@ -45,7 +47,7 @@ export type SnapshotObjects = {
 /** A list that the user may not read, or may read only in the namespace of the diagnosed object. */
 export interface MissingRule {
   readonly list: SnapshotList
-  /** The missing permission, such as `list pods in all namespaces`. */
+  /** The rule that the user lacks, such as `list pods in all namespaces`. */
   readonly rule: string
   /** Set if the list was read in the namespace of the diagnosed object. */
   readonly isPartial?: true

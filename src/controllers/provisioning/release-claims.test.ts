@@ -6,7 +6,7 @@ import { releaseClaims } from './release-claims.ts'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const PROVISIONER = 'disks.example.com'
 
-it('SYS-29 releaseClaims removes the finalizer of the provisioner from its claims', async () => {
+it('releaseClaims removes the finalizer of its provisioner and keeps other finalizers', async () => {
   const server = await createServerFixture()
   const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } }
   const finalizers = [intentOf(PROVISIONER), 'example.com/kept']

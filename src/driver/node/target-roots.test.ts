@@ -83,4 +83,15 @@ describe('createTargetRoots', () => {
     await roots.check('/any/path', 'target_path')
     expect(await roots.findProblem(mountRecordAt('/any/path'))).toBeUndefined()
   })
+
+  it('SYS-10 accepts a path that cannot be resolved only if it has no directories', async () => {
+    const path = join(top, 'targets', 'a'.repeat(300))
+    const unrestrictedRoots = await createTargetRoots([], join(top, 'pool'))
+    await unrestrictedRoots.check(path, 'target_path')
+    expect(await unrestrictedRoots.findProblem(mountRecordAt(path))).toBeUndefined()
+    expect(await unrestrictedRoots.findProblem(mountRecordAt('targets/a'))).toContain('is not a path')
+    const roots = await createTargetRoots([join(top, 'targets')], join(top, 'pool'))
+    await expect(roots.check(path, 'target_path')).rejects.toThrow(/--target-root/)
+    expect(await roots.findProblem(mountRecordAt(path))).toContain('is not a path')
+  })
 })

@@ -1,5 +1,5 @@
-// Restricts the paths at which volumes are staged, published and removed again to directories that the operator names
-// (--target-root).
+// Restricts the paths at which volumes are staged and published, and from which they are unstaged and unpublished, to
+// directories that the operator names (--target-root).
 import { basename, dirname, isAbsolute, join, normalize } from 'node:path'
 import { isWithin, resolvePath } from '../../base/trees/resolve-path.ts'
 import { invalid, quote } from '../errors.ts'
@@ -19,10 +19,10 @@ export interface TargetRoots {
 export async function createTargetRoots(directories: readonly string[], pool: string): Promise<TargetRoots> {
   const roots = await Promise.all(directories.map(resolvePath))
   const resolvedPool = await resolvePath(pool)
-  const isAllowed = (path: string) =>
-    roots.length === 0 || [...roots, ...directories].some((root) => path !== root && isWithin(path, root))
-  /** A path that cannot be resolved, for example because it is too long, is in no directory. */
-  const isInRoots = async (path: string) => isAllowed(path) && isResolvedInRoots(path).catch(() => false)
+  const isAllowed = (path: string) => [...roots, ...directories].some((root) => path !== root && isWithin(path, root))
+  /** With --target-root, a path that cannot be resolved, for example because it is too long, is rejected. */
+  const isInRoots = async (path: string) =>
+    directories.length === 0 || (isAllowed(path) && (await isResolvedInRoots(path).catch(() => false)))
   const isResolvedInRoots = async (path: string) => {
     const resolvedPath = await resolvePath(path)
     if (isAllowed(resolvedPath)) return true

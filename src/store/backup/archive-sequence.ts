@@ -1,5 +1,6 @@
-// Checks that an archive continues the archive before it. Archives are restored and inspected in this order: a full archive,
-// then the incremental archives that continue it.
+// Checks that an archive continues the archive before it. A restore requires one sequence: a full archive, then the
+// incremental archives that continue it. Without isOneSequence, an inspection also accepts several sequences, and a first
+// archive that is incremental.
 import type { Manifest } from './archive.ts'
 import { ArchiveError } from './read-archive.ts'
 
@@ -16,9 +17,16 @@ export function checkSequence(name: string, manifest: Manifest, previousManifest
     )
   }
   if (since === undefined) throw new ArchiveError(`${name} is a full archive: only the first archive can be full.`)
-  if (since !== previousManifest.revision || (parent !== undefined && parent !== previousManifest.id)) {
+  if (since !== previousManifest.revision) {
     throw new ArchiveError(
-      `${name} continues a backup at revision ${since}, not the one before it at revision ${previousManifest.revision}.`,
+      `${name} continues a backup at revision ${since}, but the archive before it ends at revision ` +
+        `${previousManifest.revision}. Name all archives of one sequence, in order.`,
+    )
+  }
+  if (parent !== undefined && parent !== previousManifest.id) {
+    throw new ArchiveError(
+      `${name} continues another archive than the one before it, which has the same revision ${since}. ` +
+        'Name the archives of one sequence, in order.',
     )
   }
   if (previousManifest.isMigrating || storeFormat !== previousManifest.storeFormat) {

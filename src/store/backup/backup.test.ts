@@ -123,12 +123,14 @@ describe('a backup archive', () => {
     await expect(restore('1', 'second')).rejects.toThrow('second is incremental: it continues a backup at revision 1')
     expect(await readdir(pathOf('1'))).toEqual([]) // a failed restore without a commit leaves no file
     await expect(restore('2', 'full', 'third')).rejects.toThrow(
-      'third continues a backup at revision 2, not the one before',
+      'third continues a backup at revision 2, but the archive before it ends at revision 1.',
     )
     await expect(restore('3', 'full', 'full')).rejects.toThrow(
       'full is a full archive: only the first archive can be full',
     )
-    await expect(restore('4', 'foreign', 'second')).rejects.toThrow('second continues a backup at revision 1')
+    await expect(restore('4', 'foreign', 'second')).rejects.toThrow(
+      'second continues another archive than the one before it, which has the same revision 1.',
+    )
     await expect(dump('store', 'ahead', { revision: 99, id: 'x' })).rejects.toThrow(
       'The store is at revision 3, before',
     )
