@@ -231,10 +231,14 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
         auditedRequest?.addWrite(write)
         authorize(user, write)
       }
-      const sender = { user: user.name, turns: bodyTurns }
-      if (!resource) return await handleCommit(deps, { request, user, sender, authorize: authorizeWrite })
+      const parseContext = { user: user.name, turns: bodyTurns }
+      if (!resource) return await handleCommit(deps, { request, user, parseContext, authorize: authorizeWrite })
       const authorizeCreate = () => authorize(user, { ...route, verb: 'create' })
-      const response = await handleResource(deps, { request, route, resource, user, sender, authorizeCreate }, options)
+      const response = await handleResource(
+        deps,
+        { request, route, resource, user, parseContext, authorizeCreate },
+        options,
+      )
       if (verb === 'list') listWidths.recordBytes(route, request.query, bytesOf(response))
       const track = (sink: StreamSink) => openWatches.add(receivedRequest, authenticatedUser, sink)
       const limitedResponse = verb === 'watch' ? limitWatches({ user, labels, response, track }) : response

@@ -9,7 +9,7 @@ import { objectMeta } from '../api/kinds/shared/meta-schema.ts'
 import { object, req } from '../api/schema.ts'
 import { badRequest, noSuchPath } from '../api/status-error.ts'
 import { commitWriteFailed } from '../client/client.ts'
-import { type BodySender, bodyOfValue, parseInTurn, parseJsonBody, pauseAfter } from './http/body.ts'
+import { bodyOfValue, type ParseContext, parseInTurn, parseJsonBody, pauseAfter } from './http/body.ts'
 import { type ApiRequest, type ApiResponse, bytesResponse } from './http/messages.ts'
 import { parseDeleteOptions, parseWriteOptions } from './http/options.ts'
 import type { ResourceRequest, Verb } from './http/route.ts'
@@ -49,17 +49,17 @@ export const isCommit = ({ group, version, plural, verb, name }: ResourceRequest
 export interface CommitCall {
   readonly request: ApiRequest
   readonly user: UserInfo
-  readonly sender: BodySender
+  readonly parseContext: ParseContext
   /** Throws 403 if the user is not allowed to send this write as a single request. */
   authorize(write: ResourceRequest): void
 }
 
 export async function handleCommit(deps: ObjectDeps, call: CommitCall): Promise<ApiResponse> {
-  const { request, sender, authorize } = call
+  const { request, parseContext, authorize } = call
   const { dryRun, fieldManager } = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
   if (dryRun) throw badRequest('commits do not support dry run; dry-run the writes one by one')
   const bytes = await request.readBody()
-  const body = await parseInTurn(bytes, sender, () => parseJsonBody(bytes, COMMIT_KEYS_MAX))
+  const body = await parseInTurn(bytes, parseContext, () => parseJsonBody(bytes, COMMIT_KEYS_MAX))
   const writes: RequestedWrite[] = []
   for (const [index, raw] of parseWrites(body.value).entries()) {
     try {
@@ -75,7 +75,7 @@ export async function handleCommit(deps: ObjectDeps, call: CommitCall): Promise<
     writes.map(({ route, resource }) => updateLimits(deps, { ...route, resource }, bytes.length)),
   )
   const verbs = mapWrites(writes, ({ verb }, index) => verb(limits[index]!.valuesMax))
-  await pauseAfter(bytes, sender)
+  await pauseAfter(bytes, parseContext)
   const results = await executeCommit(deps, verbs)
   const encodedResults = results.map((result, index) => encodeResult(verbs[index]!.target.resource, result))
   return bytesResponse(200, Buffer.concat([RESPONSE_HEAD, ...encodedResults.flatMap(withSeparator), RESPONSE_TAIL]))

@@ -5,7 +5,7 @@ import { deleteOptions } from '../api/kinds/shared/delete-options-schema.ts'
 import { readScale, SCALE_TYPE, scale } from '../api/kinds/stateful-set/scale.ts'
 import type { StatefulSet } from '../api/kinds/stateful-set/stateful-set-schema.ts'
 import { PROTOBUF_MEDIA } from '../api/protobuf/envelope.ts'
-import { type BodySender, checkKind, decodeObjectBody, parseBody, pauseAfter } from './http/body.ts'
+import { checkKind, decodeObjectBody, type ParseContext, parseBody, pauseAfter } from './http/body.ts'
 import { type ApiRequest, type ApiResponse, JSON_TYPE, warningHeaders } from './http/messages.ts'
 import type { AcceptedForm, Form } from './http/negotiate.ts'
 import {
@@ -52,7 +52,7 @@ export interface ResourceCall {
   readonly route: ResourceRequest
   readonly resource: Resource
   readonly user: UserInfo
-  readonly sender: BodySender
+  readonly parseContext: ParseContext
   /** Throws 403 if the user is not allowed to create the object of an update or a patch. */
   authorizeCreate(): void
 }
@@ -177,11 +177,11 @@ const withoutYaml = (acceptedForm: AcceptedForm): AcceptedForm =>
   acceptedForm.media === 'yaml' ? { ...acceptedForm, media: 'json' } : acceptedForm
 
 async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
-  const { request, route, sender } = call
+  const { request, route, parseContext } = call
   const acceptedForm = negotiateForm(request, ['table', 'partial'])
   const options = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
   const bytes = await request.readBody()
-  const body = await parseBody(bytes, request.headers['content-type'], sender)
+  const body = await parseBody(bytes, request.headers['content-type'], parseContext)
   const target = targetOf(call, options)
   if (isTokenRequest(target)) {
     const { object, warnings } = await createToken(deps, target, body, options.fieldValidation)
@@ -189,7 +189,7 @@ async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
     return valueResponse(deps, acceptedForm, 201, value, tokenRequest, warningHeaders(warnings))
   }
   const verb = createVerb(target, body, options.fieldValidation)
-  await pauseAfter(bytes, sender)
+  await pauseAfter(bytes, parseContext)
   const result = await executeWrite(deps, verb)
   if (route.subresource !== '') return successResponse(deps, acceptedForm, 201, { code: 201 })
   return writeResponse(deps, call, acceptedForm, verb.warnings, result)
@@ -197,40 +197,40 @@ async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiRe
 
 /** A review is returned only in its own form, because it has no metadata and no columns. */
 async function handleReview(deps: ReviewDeps, call: ResourceCall): Promise<ApiResponse> {
-  const { request, route, resource, user, sender } = call
+  const { request, route, resource, user, parseContext } = call
   const acceptedForm = negotiateForm(request, [])
   const options = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
-  const body = await parseBody(await request.readBody(), request.headers['content-type'], sender)
+  const body = await parseBody(await request.readBody(), request.headers['content-type'], parseContext)
   const { object, warnings } = decodeObjectBody(body, resource, options.fieldValidation)
   const reviewedObject = await performReview(deps, resource, route.namespace, user, object)
   return valueResponse(deps, acceptedForm, 201, reviewedObject, resource.kind.type, warningHeaders(warnings))
 }
 
 async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
-  const { request, sender } = call
+  const { request, parseContext } = call
   const acceptedForm = negotiateForm(request, formsOf(call))
   const options = parseWriteOptions('UpdateOptions', request.query, request.headers['user-agent'])
   const target = targetOf(call, options)
   const bytes = await request.readBody()
   const { keysMax, valuesMax } = await updateLimits(deps, target, bytes.length)
-  const body = await parseBody(bytes, request.headers['content-type'], sender, keysMax)
+  const body = await parseBody(bytes, request.headers['content-type'], parseContext, keysMax)
   const verb = updateVerb(target, body, options.fieldValidation, valuesMax)
-  await pauseAfter(bytes, sender)
+  await pauseAfter(bytes, parseContext)
   const result = await executeWrite(deps, verb)
   if (isScale(call.route)) return scaleResponse(deps, acceptedForm, result, [...verb.warnings, ...result.warnings])
   return writeResponse(deps, call, acceptedForm, verb.warnings, result)
 }
 
 async function handlePatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
-  const { request, sender } = call
+  const { request, parseContext } = call
   const acceptedForm = negotiateForm(request, formsOf(call))
   const options = parseWriteOptions('PatchOptions', request.query, request.headers['user-agent'])
   const contentType = request.headers['content-type']
   checkPatchOptions(request.query, isApply(contentType))
   const bytes = await request.readBody()
-  const patch = await parsePatch(bytes, contentType, sender)
+  const patch = await parsePatch(bytes, contentType, parseContext)
   const verb = patchVerb(targetOf(call, options), patch, options)
-  await pauseAfter(bytes, sender)
+  await pauseAfter(bytes, parseContext)
   const result = await executeWrite(deps, verb)
   if (isScale(call.route)) return scaleResponse(deps, acceptedForm, result, [...verb.warnings, ...result.warnings])
   return writeResponse(deps, call, acceptedForm, verb.warnings, result)
@@ -262,10 +262,10 @@ async function handleDeleteCollection(deps: ObjectDeps, call: ResourceCall): Pro
   )
 }
 
-async function readDeleteOptions({ request, sender }: ResourceCall) {
+async function readDeleteOptions({ request, parseContext }: ResourceCall) {
   const bytes = await request.readBody()
   if (bytes.length === 0) return parseDeleteOptions(undefined, request.query)
-  const body = await parseBody(bytes, request.headers['content-type'], sender)
+  const body = await parseBody(bytes, request.headers['content-type'], parseContext)
   checkKind(body, 'DeleteOptions')
   return parseDeleteOptions(body.readAs(deleteOptions).value, request.query)
 }

@@ -170,7 +170,7 @@ describe('opening a store file', () => {
     const foreignDb = openLmdb({ path: join(dir, 'store.mdb'), noSubdir: true, overlappingSync: false })
     await foreignDb.put('some key', { some: 'value' })
     await foreignDb.close()
-    await expect(openAndClose(dir)).rejects.toThrow('it is an LMDB file of another program')
+    await expect(openAndClose(dir)).rejects.toThrow('it belongs to another program, or its description is damaged')
   })
 
   it.each([0.1, 0.3, 0.5, 0.7, 0.9, 0.99])('fails if the file is truncated to %f of its size', async (fraction) => {

@@ -53,11 +53,12 @@ const NAMES: Record<string, readonly string[]> = {
 const OTHER_NAMES = ['c0', 'c1', 'c2', 'c3', 'pv0', 'pv1', 'n1', 'a.b']
 
 const JSON_HEADERS = { 'content-type': 'application/json' }
-const PATCH_TYPES = [
-  'application/json-patch+json',
-  'application/merge-patch+json',
-  'application/strategic-merge-patch+json',
-] as const
+const JSON_PATCH = 'application/json-patch+json'
+const MERGE_PATCH = 'application/merge-patch+json'
+const STRATEGIC_MERGE_PATCH = 'application/strategic-merge-patch+json'
+/** Types of patches that are objects, instead of lists of operations. */
+const OBJECT_PATCH_TYPES = [MERGE_PATCH, STRATEGIC_MERGE_PATCH] as const
+const PATCH_TYPES = [JSON_PATCH, ...OBJECT_PATCH_TYPES] as const
 const CONTENT_TYPES = [
   'text/plain',
   'application/json; charset=utf-8',
@@ -258,7 +259,7 @@ function requestHostilePath(dice: Dice): FuzzRequest {
     method,
     path: hostilePath,
     query: dice.oneIn(3) ? buildOddQuery(dice, 1) : '',
-    headers: method === 'PATCH' ? { 'content-type': PATCH_TYPES[1] } : JSON_HEADERS,
+    headers: method === 'PATCH' ? { 'content-type': MERGE_PATCH } : JSON_HEADERS,
     body: method === 'PATCH' ? json({ metadata: { labels: { a: 'b' } } }) : json(object),
   }
 }
@@ -432,7 +433,7 @@ function patchValid(dice: Dice, state: ServerState): FuzzRequest {
     method: 'PATCH',
     path: pathOf(target),
     query: dice.pick(['', 'fieldManager=fuzz', 'dryRun=All']),
-    headers: { 'content-type': dice.pick(PATCH_TYPES.slice(1)) },
+    headers: { 'content-type': dice.pick(OBJECT_PATCH_TYPES) },
     body: json(merge),
   }
 }
@@ -440,7 +441,7 @@ function patchValid(dice: Dice, state: ServerState): FuzzRequest {
 function patchWithOddBody(dice: Dice, state: ServerState): FuzzRequest {
   const target = pickTarget(dice, state)
   const type = dice.pick(PATCH_TYPES)
-  const body = type === PATCH_TYPES[0] ? buildJsonPatch(dice, target.object) : buildMergePatch(dice, target, type)
+  const body = type === JSON_PATCH ? buildJsonPatch(dice, target.object) : buildMergePatch(dice, target, type)
   return {
     intent: 'odd patch',
     method: 'PATCH',
@@ -534,7 +535,7 @@ const DIRECTIVES: readonly any[] = [
 ]
 
 function buildMergePatch(dice: Dice, { object, served }: KnownObject, type: string): unknown {
-  if (type === PATCH_TYPES[2] && dice.oneIn(2)) return dice.pick(DIRECTIVES)
+  if (type === STRATEGIC_MERGE_PATCH && dice.oneIn(2)) return dice.pick(DIRECTIVES)
   if (dice.oneIn(12)) return hostileValue(dice)
   if (dice.oneIn(5)) return mutate(dice, object) // the whole object with one change
   if (dice.oneIn(8)) return { metadata: metadataOf(dice), status: served.sampleStatus?.(dice) ?? null }
@@ -608,7 +609,7 @@ function writeStatus(dice: Dice, state: ServerState): FuzzRequest {
     const body = json({ ...copyOf(target.object), status: newStatus })
     return { intent: 'status', method: 'PUT', path, query: '', headers: JSON_HEADERS, body }
   }
-  const headers = { 'content-type': dice.pick(PATCH_TYPES.slice(1)) }
+  const headers = { 'content-type': dice.pick(OBJECT_PATCH_TYPES) }
   return { intent: 'status', method: 'PATCH', path, query: '', headers, body: json({ status: newStatus }) }
 }
 
@@ -662,7 +663,7 @@ function removeFinalizers(dice: Dice, state: ServerState): FuzzRequest {
     }
   }
   const body = json({ metadata: { finalizers: null } })
-  const headers = { 'content-type': PATCH_TYPES[1] }
+  const headers = { 'content-type': MERGE_PATCH }
   return { intent: 'release', method: 'PATCH', path: pathOf(target), query: '', headers, body }
 }
 
@@ -696,15 +697,15 @@ function callSubresource(dice: Dice, state: ServerState): FuzzRequest {
   }
 }
 
-function scaleSet(dice: Dice, { name, object, ...set }: KnownObject): FuzzRequest {
+function scaleSet(dice: Dice, set: KnownObject): FuzzRequest {
   const method = dice.pick(['PUT', 'PUT', 'PATCH', 'GET'])
   const scale = {
     apiVersion: 'autoscaling/v1',
     kind: 'Scale',
     metadata: {
-      name,
+      name: set.name,
       namespace: set.namespace,
-      ...dice.maybe({ resourceVersion: dice.pick([object.metadata.resourceVersion, '1']) }),
+      ...dice.maybe({ resourceVersion: dice.pick([set.object.metadata.resourceVersion, '1']) }),
     },
     spec: dice.pick<object>([{}, { replicas: dice.int(6) }, { replicas: dice.pick(HOSTILE_NUMBERS) }]),
     status: { replicas: 9 }, // ignored
@@ -713,9 +714,9 @@ function scaleSet(dice: Dice, { name, object, ...set }: KnownObject): FuzzReques
   return {
     intent: 'scale',
     method,
-    path: `${pathOf({ name, object, ...set })}/scale`,
+    path: `${pathOf(set)}/scale`,
     query: dice.oneIn(3) ? pickWriteQuery(dice) : '',
-    headers: { 'content-type': method === 'PATCH' ? PATCH_TYPES[1] : 'application/json' },
+    headers: { 'content-type': method === 'PATCH' ? MERGE_PATCH : 'application/json' },
     ...(method === 'GET' ? {} : { body: json(dice.oneIn(3) ? mutate(dice, body) : body) }),
   }
 }

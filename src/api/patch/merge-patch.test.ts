@@ -6,7 +6,7 @@ import { applyMergePatch } from './merge-patch.ts'
 const json = (text: string): JsonValue => JSON.parse(text)
 
 describe('applyMergePatch', () => {
-  // RFC 7386, appendix A
+  // RFC 7396, appendix A
   it.each([
     ['{"a":"b"}', '{"a":"c"}', '{"a":"c"}'],
     ['{"a":"b"}', '{"b":"c"}', '{"a":"b","b":"c"}'],

@@ -1,4 +1,4 @@
-// Applies a JSON Merge Patch (RFC 7386): sets the fields of the patch and removes those that are null.
+// Applies a JSON Merge Patch (RFC 7396): sets the fields of the patch and removes those that are null.
 // Pure: the document and the patch are not modified; the result shares unchanged parts with them.
 import { getOwnProperty, isJsonObject, type JsonValue, setOwnProperty } from '../json-value.ts'
 

@@ -179,9 +179,9 @@ class RequestRecord implements AuditedRequest {
       (this.#level === 'RequestResponse' && response.longBody !== undefined) ||
       this.#deps.turns.waitingCount > BODIES_WAITING_MAX ||
       [this.#requestBody, responseBody].some((body) => body && body.length > BODY_BYTES_MAX)
-    const sender = { user: this.#user?.name ?? '', turns: this.#deps.turns }
+    const parseContext = { user: this.#user?.name ?? '', turns: this.#deps.turns }
     const jsonOf = async (body: Uint8Array | undefined, contentType: string | undefined) =>
-      body && !isTruncated ? bodyJson(body, { contentType, resource, omitManagedFields, sender }) : undefined
+      body && !isTruncated ? bodyJson(body, { contentType, resource, omitManagedFields, parseContext }) : undefined
     const requestObject = await jsonOf(this.#requestBody, this.#request.headers['content-type'])
     const responseObject = await jsonOf(responseBody, String(response.headers['content-type'] ?? ''))
     this.#write(stage, responseStatus, { createdName, requestObject, responseObject, isTruncated })

@@ -2,7 +2,7 @@
 import { isRecord } from '../../api/decode.ts'
 import { decodeEnvelope, PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import { ProtobufReader } from '../../api/protobuf/reader.ts'
-import { type BodySender, mediaType, parseBody } from '../http/body.ts'
+import { mediaType, type ParseContext, parseBody } from '../http/body.ts'
 import type { ApiResponse } from '../http/messages.ts'
 import type { Resource } from '../resources.ts'
 import { isSensitiveKind } from './sensitive-resources.ts'
@@ -16,7 +16,7 @@ export interface BodyOptions {
   readonly contentType: string | undefined
   readonly resource: Resource | undefined
   readonly omitManagedFields: boolean
-  readonly sender: BodySender
+  readonly parseContext: ParseContext
 }
 
 /** Returns the body as JSON text, or undefined if it cannot be recorded. */
@@ -31,10 +31,10 @@ export async function bodyJson(bytes: Uint8Array, options: BodyOptions): Promise
   }
 }
 
-async function parseValue(bytes: Uint8Array, { contentType, resource, sender }: BodyOptions): Promise<unknown> {
+async function parseValue(bytes: Uint8Array, { contentType, resource, parseContext }: BodyOptions): Promise<unknown> {
   const media = mediaType(contentType)
   if (media.endsWith('+json')) return JSON.parse(Buffer.from(bytes).toString('utf8'))
-  const body = await parseBody(bytes, media.endsWith('+yaml') ? 'application/yaml' : contentType, sender)
+  const body = await parseBody(bytes, media.endsWith('+yaml') ? 'application/yaml' : contentType, parseContext)
   return resource ? body.readAs(resource.kind.type).value : undefined
 }
 

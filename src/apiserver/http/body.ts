@@ -38,38 +38,44 @@ export interface ParsedBody {
   readonly keyCount: number | undefined
 }
 
-/** The user who sent a body, and the turns in which large bodies are parsed. */
-export interface BodySender {
+/** The name of the user who sent a body, and the turns in which large bodies are parsed. */
+export interface ParseContext {
   readonly user: string
   readonly turns: BodyTurns
 }
 
-/** Parses a body: immediately if it is small, otherwise when the turn of its sender has come. `keysMax` bounds the fields in JSON. */
+/**
+ * Parses a body: immediately if it is small, otherwise when the turn of its user has come. `keysMax` is the maximum number of
+ * keys in a JSON body.
+ */
 export function parseBody(
   bytes: Uint8Array,
   contentType: string | undefined,
-  sender: BodySender,
+  context: ParseContext,
   keysMax = VALUES_MAX,
 ): RequestBody | Promise<RequestBody> {
   const media = mediaType(contentType)
   if (media === '' || media === 'application/json') {
-    return parseInTurn(bytes, sender, () => bodyOfAnyType(parseJsonBody(bytes, keysMax)))
+    return parseInTurn(bytes, context, () => bodyOfAnyType(parseJsonBody(bytes, keysMax)))
   }
   if (media === 'application/yaml' || media === 'application/x-yaml') {
-    return parseYamlBody(bytes, sender).then(bodyOfAnyType)
+    return parseYamlBody(bytes, context).then(bodyOfAnyType)
   }
-  if (media === PROTOBUF_MEDIA) return parseInTurn(bytes, sender, () => parseProtobufBody(bytes))
+  if (media === PROTOBUF_MEDIA) return parseInTurn(bytes, context, () => parseProtobufBody(bytes))
   throw unsupportedMediaType(media, OBJECT_MEDIA)
 }
 
 /** Ends the turn of the event loop after a large body was decoded, so that its write is planned in the next one. */
-export const pauseAfter = async ({ length }: Uint8Array, { turns }: BodySender): Promise<void> => {
+export const pauseAfter = async ({ length }: Uint8Array, { turns }: ParseContext): Promise<void> => {
   if (length > SMALL_BODY_BYTES_MAX) await turns.pause()
 }
 
-/** Calls `parse` for a JSON or protobuf body: immediately if it is small, otherwise when the turn of its sender has come. */
-export const parseInTurn = <T>({ length }: Uint8Array, { user, turns }: BodySender, parse: () => T): T | Promise<T> =>
-  length <= SMALL_BODY_BYTES_MAX ? parse() : turns.run(user, parse)
+/** Calls `parse` for a JSON or protobuf body: immediately if it is small, otherwise when the turn of its user has come. */
+export const parseInTurn = <T>(
+  { length }: Uint8Array,
+  { user, turns }: ParseContext,
+  parse: () => T,
+): T | Promise<T> => (length <= SMALL_BODY_BYTES_MAX ? parse() : turns.run(user, parse))
 
 /** Returns the body of an in-process write or of a write in a commit, whose value is already parsed. */
 export const bodyOfValue = (value: unknown): RequestBody => bodyOfAnyType(parsedValue(value))
@@ -85,7 +91,7 @@ function bodyOfAnyType(parsedBody: ParsedBody): RequestBody {
 export const mediaType = (contentType: string | undefined): string =>
   (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase()
 
-/** `keysMax` bounds the fields in the body: by default, those of one object. */
+/** `keysMax` is the maximum number of keys in the body, at all depths. Default: the maximum of one object. */
 export function parseJsonBody(bytes: Uint8Array, keysMax = VALUES_MAX): ParsedBody {
   if (bytes.length === 0) throw badRequest('the request has no body; send the object as JSON or YAML')
   try {
@@ -97,7 +103,7 @@ export function parseJsonBody(bytes: Uint8Array, keysMax = VALUES_MAX): ParsedBo
   }
 }
 
-export async function parseYamlBody(bytes: Uint8Array, { user, turns }: BodySender): Promise<ParsedBody> {
+export async function parseYamlBody(bytes: Uint8Array, { user, turns }: ParseContext): Promise<ParsedBody> {
   if (bytes.length === 0) throw badRequest('the request has no body; send the object as JSON or YAML')
   const { parseYaml, YamlError } = await import('../../api/yaml-body.ts')
   try {

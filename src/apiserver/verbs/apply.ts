@@ -19,7 +19,7 @@ import { applyDefaults } from '../../api/defaults.ts'
 import type { JsonObject } from '../../api/json-value.ts'
 import { ANNOTATIONS_BYTES_MAX } from '../../api/meta.ts'
 import { type ApiError, applyConflict, badRequest } from '../../api/status-error.ts'
-import { type BodySender, type ParsedBody, parseInTurn, parseJsonBody, parseYamlBody } from '../http/body.ts'
+import { type ParseContext, type ParsedBody, parseInTurn, parseJsonBody, parseYamlBody } from '../http/body.ts'
 import type { FieldValidation } from '../http/options.ts'
 import { splitEntries, trackedWrite } from '../objects/managed-fields.ts'
 import type { AnyObject, ObjectDeps } from '../objects/object-deps.ts'
@@ -33,12 +33,12 @@ export interface ApplyOptions {
 }
 
 /** Parses YAML. Tries JSON first if possible, because it is much faster to parse. */
-export async function parseApplyBody(bytes: Uint8Array, sender: BodySender): Promise<ParsedBody> {
-  if (bytes[0] !== OPEN_BRACE) return parseYamlBody(bytes, sender)
+export async function parseApplyBody(bytes: Uint8Array, parseContext: ParseContext): Promise<ParsedBody> {
+  if (bytes[0] !== OPEN_BRACE) return parseYamlBody(bytes, parseContext)
   try {
-    return await parseInTurn(bytes, sender, () => parseJsonBody(bytes))
+    return await parseInTurn(bytes, parseContext, () => parseJsonBody(bytes))
   } catch {
-    return parseYamlBody(bytes, sender)
+    return parseYamlBody(bytes, parseContext)
   }
 }
 

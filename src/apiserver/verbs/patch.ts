@@ -12,7 +12,7 @@ import { applyStrategicMerge } from '../../api/patch/strategic-merge.ts'
 import type { ObjectType } from '../../api/schema.ts'
 import { badRequest, invalid, patchTooLarge, unsupportedMediaType } from '../../api/status-error.ts'
 import type { Patch } from '../../client/client.ts'
-import { type BodySender, mediaType, type ParsedBody, parsedValue, parseInTurn, parseJsonBody } from '../http/body.ts'
+import { mediaType, type ParseContext, type ParsedBody, parsedValue, parseInTurn, parseJsonBody } from '../http/body.ts'
 import type { FieldValidation } from '../http/options.ts'
 import type { AnyObject } from '../objects/object-deps.ts'
 import { countObjectValues } from '../objects/update-values.ts'
@@ -51,14 +51,14 @@ const JSON_PATCH_KEYS_MAX = 50_000
 export async function parsePatch(
   bytes: Uint8Array,
   contentType: string | undefined,
-  sender: BodySender,
+  parseContext: ParseContext,
 ): Promise<PatchBody> {
   const media = mediaType(contentType)
   const type = PATCH_TYPES[media]
   if (!type) throw unsupportedMediaType(media, PATCH_MEDIA)
-  if (type === 'apply') return { type, body: await parseApplyBody(bytes, sender) }
+  if (type === 'apply') return { type, body: await parseApplyBody(bytes, parseContext) }
   const keysMax = type === 'json' ? JSON_PATCH_KEYS_MAX : undefined
-  return { type, body: await parseInTurn(bytes, sender, () => parseJsonBody(bytes, keysMax)) }
+  return { type, body: await parseInTurn(bytes, parseContext, () => parseJsonBody(bytes, keysMax)) }
 }
 
 /** Returns the patch of an in-process write or of a write in a commit. Adds apiVersion and kind to an apply configuration. */

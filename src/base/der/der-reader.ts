@@ -1,4 +1,4 @@
-// Reads DER, which der.ts writes.
+// Decodes DER elements and object identifiers. der.ts encodes them.
 
 export interface DerElement {
   readonly tag: number

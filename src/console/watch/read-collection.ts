@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { ApiError, timedOut } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import { LineSplitter } from '../../client/http/line-splitter.ts'
-import { type Transport, unreachable } from '../../client/http/transport.ts'
+import { type HttpResponse, type Transport, unreachable } from '../../client/http/transport.ts'
 import { errorOfResponse, errorOfStatus, parseResponse } from '../../client/http/wire.ts'
 import type { ConsoleObject } from '../protocol.ts'
 
@@ -28,7 +28,7 @@ export interface ReadOptions {
 export interface ListPage {
   readonly objects: readonly ConsoleObject[]
   readonly type: { readonly apiVersion?: string; readonly kind?: string }
-  readonly revision: string
+  readonly resourceVersion: string
   readonly isLast: boolean
 }
 
@@ -44,7 +44,7 @@ export async function* readListPages({ transport, signal, path }: ReadOptions): 
     yield {
       objects: list.items,
       type: { ...(list.apiVersion ? { apiVersion: list.apiVersion } : {}), ...(kind ? { kind } : {}) },
-      revision: list.metadata?.resourceVersion ?? '0',
+      resourceVersion: list.metadata?.resourceVersion ?? '0',
       isLast: continueToken === '',
     }
   } while (continueToken)
@@ -52,14 +52,17 @@ export async function* readListPages({ transport, signal, path }: ReadOptions): 
 
 export type CollectionEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: ConsoleObject }
-  | { readonly type: 'BOOKMARK'; readonly revision: string }
+  | { readonly type: 'BOOKMARK'; readonly resourceVersion: string }
 
-/** Opens a watch after the revision. Resolves when the API server has accepted it. */
-export async function openWatch(options: ReadOptions, revision: string): Promise<AsyncGenerator<CollectionEvent>> {
-  const { transport, signal, path } = options
-  const query = `watch=true&allowWatchBookmarks=true&resourceVersion=${encodeURIComponent(revision)}`
+/** Opens a watch after the resourceVersion. Resolves when the API server has accepted it. */
+export async function openWatch(
+  options: ReadOptions,
+  resourceVersion: string,
+): Promise<AsyncGenerator<CollectionEvent>> {
+  const { transport, server, signal, path } = options
+  const query = `watch=true&allowWatchBookmarks=true&resourceVersion=${encodeURIComponent(resourceVersion)}`
   const incoming = await transport.open({ method: 'GET', path: withQuery(path, query), signal })
-  if (incoming.statusCode !== 200) throw errorOfResponse(await readError(incoming))
+  if (incoming.statusCode !== 200) throw errorOfResponse(await readErrorResponse(incoming, server))
   return readEvents(options, incoming)
 }
 
@@ -100,17 +103,21 @@ function parseEvent(line: string): CollectionEvent | undefined {
   }
   const { type, object } = event
   if (type === 'ERROR') throw errorOfStatus(object, 500)
-  if (type === 'BOOKMARK') return { type, revision: object.metadata.resourceVersion }
+  if (type === 'BOOKMARK') return { type, resourceVersion: object.metadata.resourceVersion }
   return type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED' ? { type, object } : undefined
 }
 
 const withQuery = (path: string, query: string): string => `${path}${path.includes('?') ? '&' : '?'}${query}`
 
-async function readError(incoming: IncomingMessage) {
+async function readErrorResponse(incoming: IncomingMessage, server: string): Promise<HttpResponse> {
   let text = ''
-  for await (const chunk of incoming) {
-    text += chunk
-    if (text.length > ERROR_BYTES_MAX) break
+  try {
+    for await (const chunk of incoming) {
+      text += chunk
+      if (text.length > ERROR_BYTES_MAX) break
+    }
+  } catch (error) {
+    throw unreachable(error, server)
   }
   return { status: incoming.statusCode ?? 0, headers: incoming.headers, text }
 }

@@ -96,11 +96,11 @@ export function followCollection(options: CollectionOptions): WatchedCollection 
       if (!page.isLast) continue
       // Objects of an earlier list that are not in this one were deleted while no watch ran.
       for (const uid of [...state.uids()]) {
-        if (!listed.has(uid)) remove(uid, state.get(uid)?.json ?? '', Number(page.revision))
+        if (!listed.has(uid)) remove(uid, state.get(uid)?.json ?? '', Number(page.resourceVersion))
       }
-      state.setListed(Number(page.revision))
+      state.setListed(Number(page.resourceVersion))
       needsList = false
-      setSynced(page.revision)
+      setSynced(page.resourceVersion)
     }
   }
 
@@ -111,7 +111,7 @@ export function followCollection(options: CollectionOptions): WatchedCollection 
     for await (const event of events) {
       failures = 0
       if (event.type === 'BOOKMARK') {
-        if (event.revision !== revision) setSynced(event.revision)
+        if (event.resourceVersion !== revision) setSynced(event.resourceVersion)
         continue
       }
       const object = trimObject(event.object)

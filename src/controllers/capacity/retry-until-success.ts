@@ -1,4 +1,5 @@
-// Retries a request with backoff until it succeeds. Permanent errors, such as NotFound or Forbidden, are thrown.
+// Retries a request to the driver or the API server with backoff until it succeeds. Errors that a retry does not fix, such as
+// NotFound, Forbidden or an unimplemented call, are thrown.
 import { ApiError } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'

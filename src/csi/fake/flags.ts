@@ -31,32 +31,33 @@ const USAGE = `fake-driver: an in-memory CSI driver for tests.
   --maximum 10Gi              maximum size of a volume
   --round-to 1Mi              round sizes up to a multiple of this
   --when-busy abort           concurrent calls on a volume: abort (return ABORTED) or goOn (run them)
+  --help, -h                  print this text
 `
 
 export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonly help: string } {
-  const text = { type: 'string' } as const
-  const textList = { type: 'string', multiple: true } as const
+  const stringOption = { type: 'string' } as const
+  const stringListOption = { type: 'string', multiple: true } as const
   const { values } = parseArgs({
     args: [...argv],
     options: {
-      endpoint: text,
-      control: text,
-      state: text,
-      name: text,
-      'driver-version': text,
-      capacity: text,
-      topology: textList,
-      'node-id': text,
+      endpoint: stringOption,
+      control: stringOption,
+      state: stringOption,
+      name: stringOption,
+      'driver-version': stringOption,
+      capacity: stringOption,
+      topology: stringListOption,
+      'node-id': stringOption,
       'make-targets': { type: 'boolean' },
-      'max-volumes': text,
-      without: textList,
-      expansion: text,
-      'mutable-keys': text,
-      'parameter-keys': text,
-      'secret-keys': text,
-      maximum: text,
-      'round-to': text,
-      'when-busy': text,
+      'max-volumes': stringOption,
+      without: stringListOption,
+      expansion: stringOption,
+      'mutable-keys': stringOption,
+      'parameter-keys': stringOption,
+      'secret-keys': stringOption,
+      maximum: stringOption,
+      'round-to': stringOption,
+      'when-busy': stringOption,
       help: { type: 'boolean', short: 'h' },
     },
   })
@@ -91,7 +92,7 @@ export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonl
       secretKeys: splitList(values['secret-keys'] ?? ''),
       maximumBytes: values.maximum === undefined ? defaults.maximumBytes : parseBytes(values.maximum),
       roundToBytes: values['round-to'] === undefined ? defaults.roundToBytes : parseBytes(values['round-to']),
-      whenBusy: values['when-busy'] === 'goOn' ? 'goOn' : 'abort',
+      whenBusy: values['when-busy'] === undefined ? defaults.whenBusy : parseWhenBusy(values['when-busy']),
     },
   }
 }
@@ -109,6 +110,11 @@ function parseExpansion(text: string): VolumeExpansion[] {
   if (text === 'none') return []
   if (text === 'ONLINE' || text === 'OFFLINE') return [text]
   throw new Error(`--expansion must be ONLINE, OFFLINE or none, not "${text}"`)
+}
+
+function parseWhenBusy(text: string): FakeSettings['whenBusy'] {
+  if (text === 'abort' || text === 'goOn') return text
+  throw new Error(`--when-busy must be abort or goOn, not "${text}"`)
 }
 
 const splitList = (text: string) => text.split(',').filter((item) => item !== '')

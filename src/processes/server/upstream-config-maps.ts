@@ -38,7 +38,8 @@ async function writeAuthenticationConfig({ client, caCert, clock }: UpstreamConf
   const proxyCa = configMap?.data?.[PROXY_CA]
   const data = {
     'client-ca-file': caCert,
-    [PROXY_CA]: proxyCa && isValid(proxyCa, clock.nowMs()) ? proxyCa : issueKeylessCa('stowage-front-proxy-ca', clock),
+    [PROXY_CA]:
+      proxyCa && isValidForAYear(proxyCa, clock.nowMs()) ? proxyCa : issueKeylessCa('stowage-front-proxy-ca', clock),
     'requestheader-allowed-names': '["front-proxy-client"]',
     'requestheader-extra-headers-prefix': '["X-Remote-Extra-"]',
     'requestheader-group-headers': '["X-Remote-Group"]',
@@ -52,7 +53,7 @@ async function writeAuthenticationConfig({ client, caCert, clock }: UpstreamConf
 const YEAR_MS = 365 * 24 * 60 * 60 * 1_000
 
 /** Returns whether the CA remains valid for at least a year. */
-function isValid(pem: string, nowMs: number): boolean {
+function isValidForAYear(pem: string, nowMs: number): boolean {
   try {
     return Date.parse(new X509Certificate(pem).validTo) - nowMs > YEAR_MS
   } catch {

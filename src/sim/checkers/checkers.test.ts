@@ -1167,8 +1167,8 @@ describe('checkers of the end of a run', () => {
     new Counter({ name: 'controller_persistentvolumeclaim_provision_total', help: 'x', registers }).inc()
     new Gauge({ name: 'workqueue_depth', help: 'x', registers }).set(-1)
     expect(await problemTexts()).toEqual([
-      'control-1 (incarnation 1) counted DeleteVolume OK 1 times, but received it 2 times',
-      'control-1 (incarnation 1) counted DeleteVolume NotFound 1 times, but received it 0 times',
+      'control-1 (incarnation 1) counted DeleteVolume OK 1 times, but received this result 2 times',
+      'control-1 (incarnation 1) counted DeleteVolume NotFound 1 times, but received this result 0 times',
       'control-1 (incarnation 1) reports controller_persistentvolumeclaim_provision_total 1, but CreateVolume succeeded 0 times',
       'control-1 (incarnation 1) reports controller_modify_volume_total 1 with 0 errors, but called ControllerModifyVolume 0 times',
       'control-1 (incarnation 1) found 1 quotas with wrong usage',

@@ -1,5 +1,7 @@
-// Rule `metrics`: each incarnation of a process counted the driver calls whose end it received, and at the end the leader's
-// gauges equal the claims and volumes in the store. Also rule `capacity`: the scheduler reserves none at rest.
+// Rule `metrics`: each incarnation of a process counted the driver calls whose result it received, counted no more completed
+// provisionings, deletions and modifications than it had calls for, found no quota with a wrong usage, and has no negative
+// gauge. At rest, the gauges of the leader equal the claims and volumes in the store. Rule `capacity`: at rest, the scheduler
+// reserves no capacity.
 import { type CsiCode, goNameOf } from '../../csi/index.ts'
 import { SELECTED_NODE } from '../../volumes/names.ts'
 import type { System } from '../engine/system.ts'
@@ -63,7 +65,9 @@ export async function findMetricProblems({ registries, calls }: CallsAndRegistri
         ? reportedCount >= receivedCount
         : reportedCount === receivedCount
       if (!isExpected)
-        problems.push(`${processText} counted ${call} ${reportedCount} times, but received it ${receivedCount} times`)
+        problems.push(
+          `${processText} counted ${call} ${reportedCount} times, but received this result ${receivedCount} times`,
+        )
     }
     for (const [metric, method] of COMPLETED_WORK) {
       const [completedCount, successCount] = [await sum(metric), counts.get(`${method} OK`) ?? 0]

@@ -24,11 +24,12 @@ export async function readRegressions(dir: string): Promise<(Regression & { read
   )
 }
 
+/** Returns the path of the written file. */
 export async function saveRegression(dir: string, { found, rule, plan }: Regression): Promise<string> {
-  const file = join(dir, fileNameOf(rule, plan))
+  const path = join(dir, fileNameOf(rule, plan))
   await mkdir(dir, { recursive: true })
-  await writeFile(file, `${JSON.stringify({ found, rule, plan }, null, 2)}\n`)
-  return file
+  await writeFile(path, `${JSON.stringify({ found, rule, plan }, null, 2)}\n`)
+  return path
 }
 
 /** Returns a name such as `same-seed-same-run-7.json`. */
@@ -36,20 +37,20 @@ export const fileNameOf = (rule: string, { seed }: Plan): string =>
   `${rule.replaceAll(/[^a-z0-9]+/gi, '-').toLowerCase()}-${seed}.json`
 
 /** Reads a regression or a bare plan. */
-export async function readPlanFile(file: string): Promise<Partial<Regression> & { readonly plan: Plan }> {
-  const text = await readFile(file, 'utf8').catch((error: Error) => {
-    throw new PlanFileError(`Cannot read plan "${file}": ${error.message}. Give the path of a file that --save wrote.`)
+export async function readPlanFile(path: string): Promise<Partial<Regression> & { readonly plan: Plan }> {
+  const text = await readFile(path, 'utf8').catch((error: Error) => {
+    throw new PlanFileError(`Cannot read plan "${path}": ${error.message}. Give the path of a file that --save wrote.`)
   })
   let content: unknown
   try {
     content = JSON.parse(text)
   } catch (error) {
-    throw new PlanFileError(`Plan "${file}" is not JSON: ${(error as Error).message}. Save it again with --save.`)
+    throw new PlanFileError(`Plan "${path}" is not JSON: ${(error as Error).message}. Save it again with --save.`)
   }
   const savedContent = isPlan(content) ? { plan: content } : (content as Partial<Regression>)
   if (!isPlan(savedContent?.plan))
     throw new PlanFileError(
-      `"${file}" has no plan: expected seed, minutes, setup, faultRates and steps. See src/sim/regressions for examples.`,
+      `"${path}" has no plan: expected seed, minutes, setup, faultRates and steps. See src/sim/regressions for examples.`,
     )
   return { ...savedContent, plan: savedContent.plan }
 }

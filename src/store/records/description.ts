@@ -51,6 +51,7 @@ export function parseDescription(path: string, bytes: Uint8Array): Description {
       `${path} is a store of format ${format}; this version of Stowage reads formats ${OLDEST_FORMAT} and ${STORE_FORMAT}.`,
     )
   }
+  // Format 2 has no checksum: if there is one, the number of the format is damaged, and the checksum does not match.
   if ((format >= STORE_FORMAT || CHECKSUM.test(text)) && !hasValidChecksum(text)) {
     throw new Error(`${path} is damaged: the checksum of its description does not match. Restore it from a backup.`)
   }
@@ -64,4 +65,4 @@ function hasValidChecksum(text: string): boolean {
 }
 
 export const foreignFileError = (path: string) =>
-  new Error(`${path} is not a Stowage store: it is an LMDB file of another program.`)
+  new Error(`${path} is not a Stowage store: it belongs to another program, or its description is damaged.`)

@@ -1,5 +1,6 @@
-// Runs `stowage backup --to`: copies a consistent snapshot of an embedded store and the credentials, even while the server runs.
-// It does not copy the contents of volumes. A backup has the layout of a data directory, so that a server can start with it.
+// Runs `stowage backup --to`: copies a consistent snapshot of an embedded store, and the other files that a server needs, such as
+// the credentials, even while the server runs. It does not copy the contents of volumes. A backup has the layout of a data
+// directory, so that a server can start with it.
 import { chmod, copyFile, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { ensureDirectory, ensurePrivateDirectory, syncDirectory } from '../../../base/files.ts'
@@ -16,7 +17,7 @@ export interface Backup {
   readonly to: string
   readonly storeBytes: number
   readonly files: readonly string[]
-  /** The file with the key that is not part of the backup, if there is one. */
+  /** The path of the file with the encryption key, if there is one and it is not part of the backup. */
   readonly keyFile?: string
   /** The records that do not match their checksums. The backup contains them unchanged. */
   readonly damagedRecords: readonly RecordDamage[]
@@ -26,7 +27,7 @@ export interface Backup {
 export async function backUp(options: BackupOptions): Promise<Backup> {
   const { dataDir } = options
   const targetDir = resolve(options.targetDir)
-  const credentials = await findFiles(options)
+  const backupFiles = await findFiles(options)
   if (`${targetDir}/`.startsWith(`${resolve(dataDir)}/`)) {
     throw new UsageError(`--to ${targetDir}: the directory is inside the data directory. Choose another.`)
   }
@@ -44,7 +45,7 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
   }
   const copy = await copyLmdbStore({ sourceDir: join(dataDir, 'store'), targetDir: join(partialDir, 'store') })
   await ensurePrivateDirectory(join(partialDir, 'pki'))
-  for (const { name, path } of credentials.files) {
+  for (const { name, path } of backupFiles.files) {
     await copyFile(path, join(partialDir, name))
     await chmod(join(partialDir, name), 0o600)
   }
@@ -52,7 +53,7 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
   await syncDirectory(partialDir)
   await rename(partialDir, targetDir)
   await syncDirectory(dirname(targetDir))
-  const files = [join('store', STORE_FILE), ...credentials.files.map(({ name }) => name)]
+  const files = [join('store', STORE_FILE), ...backupFiles.files.map(({ name }) => name)]
   const backup = { to: targetDir, storeBytes: copy.bytes, files, damagedRecords: copy.damagedRecords }
-  return credentials.keyFile ? { ...backup, keyFile: credentials.keyFile } : backup
+  return backupFiles.keyFile ? { ...backup, keyFile: backupFiles.keyFile } : backup
 }

@@ -1,5 +1,6 @@
 // Opens the root directory of all volumes. Links in its path are resolved once. Before each use, the root is checked to be
-// the same directory, because unmounting a disk exposes another one. root-identity.ts identifies it across restarts.
+// the same directory, because unmounting its disk exposes the directory below the mount point. root-identity.ts identifies it
+// across restarts.
 import { lstat, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { describeDiskError } from '../../../base/disk-error.ts'

@@ -44,13 +44,14 @@ export interface InstanceProblem {
   readonly output: readonly string[]
 }
 
-/** Interval at which a starting or restarted driver is checked for its socket. */
+/** A driver that is not ready is inspected again after an interval that grows from the minimum to the maximum. */
 const POLL_MS_MIN = 50
 const POLL_MS_MAX = 1_000
 /** A command that has not created its socket after this time is reported as a problem; the wait continues. */
 const START_MS_MAX = 5_000
 /** Interval at which a ready driver is checked for a recreated socket. */
 const WATCH_MS = 500
+/** Interval at which a ready driver is inspected, to detect that it no longer responds. */
 const PROBE_MS = 10_000
 
 export interface DriverInstance {
@@ -84,7 +85,7 @@ export function createDriverInstance(options: DriverInstanceOptions): DriverInst
     const inspectedDriver = await withConnection((connection) => inspectDriver(connection, socket, signal))
     const objects = await options.writeObjects(inspectedDriver.facts)
     await register(inspectedDriver, signal)
-    const signature = describeDriver(inspectedDriver)
+    const signature = signatureOf(inspectedDriver)
     if (signature !== readySignature) options.onReady({ ...inspectedDriver, objects })
     else if (reportedReason !== undefined) options.onRecovered(inspectedDriver)
     reportedReason = undefined
@@ -93,7 +94,7 @@ export function createDriverInstance(options: DriverInstanceOptions): DriverInst
 
   /** Registers a driver that is new or has changed. A driver that was only restarted stays registered. */
   async function register(inspectedDriver: InspectedDriver, signal: AbortSignal): Promise<void> {
-    const signature = describeDriver(inspectedDriver)
+    const signature = signatureOf(inspectedDriver)
     if (!agent || registration?.signature === signature) return
     const { registerDriver, unregisterDriver } = await agent
     if (registration) await unregisterDriver({ name: registration.name, endpoint: socket })
@@ -108,13 +109,13 @@ export function createDriverInstance(options: DriverInstanceOptions): DriverInst
 
   /** Resolves when the socket is recreated. Throws if the driver no longer responds. */
   async function watchReady(socketId: string, signal: AbortSignal): Promise<void> {
-    let probedMs = clock.monotonicMs()
+    let lastProbeMs = clock.monotonicMs()
     for (;;) {
       await clock.sleep(WATCH_MS, signal)
       if ((await readSocketId(socket)) !== socketId) return
-      if (clock.monotonicMs() - probedMs < PROBE_MS) continue
+      if (clock.monotonicMs() - lastProbeMs < PROBE_MS) continue
       await withConnection((connection) => inspectDriver(connection, socket, signal))
-      probedMs = clock.monotonicMs()
+      lastProbeMs = clock.monotonicMs()
     }
   }
 
@@ -156,7 +157,7 @@ export function createDriverInstance(options: DriverInstanceOptions): DriverInst
 }
 
 /** Returns a signature that changes if the driver must be registered again or its controllers restarted. */
-function describeDriver({ facts, node }: InspectedDriver): string {
+function signatureOf({ facts, node }: InspectedDriver): string {
   const { name, version, plugin, expansion, controller, node: nodeCapabilities } = facts
   const sets = [plugin, expansion, controller, nodeCapabilities].map((set) => [...set].sort())
   return JSON.stringify([name, version, sets, node])
