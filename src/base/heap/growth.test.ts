@@ -7,23 +7,23 @@ const MB = 1024 * 1024
 
 describe('nextGrowthPercent', () => {
   it('keeps the smallest limit while full collections are rare', () => {
-    expect(nextGrowthPercent(50, 1_500, 60 * MB)).toBe(50)
-    expect(nextGrowthPercent(50, 60_000, 60 * MB)).toBe(50)
+    expect(nextGrowthPercent(50, 1_500, 20 * MB)).toBe(50)
+    expect(nextGrowthPercent(50, 60_000, 20 * MB)).toBe(50)
   })
 
   it('raises the limit while full collections follow each other closely, up to the one of V8', () => {
-    expect(nextGrowthPercent(50, 750, 60 * MB)).toBe(100)
-    expect(nextGrowthPercent(100, 500, 60 * MB)).toBe(300)
-    expect(nextGrowthPercent(50, 0, 60 * MB)).toBe(300)
+    expect(nextGrowthPercent(50, 750, 20 * MB)).toBe(100)
+    expect(nextGrowthPercent(100, 500, 20 * MB)).toBe(300)
+    expect(nextGrowthPercent(50, 0, 20 * MB)).toBe(300)
   })
 
   it('lowers the limit when full collections become rare', () => {
-    expect(nextGrowthPercent(300, 3_000, 60 * MB)).toBe(150)
-    expect(nextGrowthPercent(300, 60_000, 60 * MB)).toBe(50)
+    expect(nextGrowthPercent(300, 3_000, 20 * MB)).toBe(150)
+    expect(nextGrowthPercent(300, 60_000, 20 * MB)).toBe(50)
   })
 
   it('limits the bytes by which a large heap grows, but never below the smallest limit', () => {
-    expect(nextGrowthPercent(300, 100, 192 * MB)).toBe(100)
+    expect(nextGrowthPercent(300, 100, 64 * MB)).toBe(100)
     expect(nextGrowthPercent(300, 100, 4_000 * MB)).toBe(50)
   })
 })
