@@ -49,10 +49,10 @@ export const EXCEPTIONS: readonly Exception[] = [
     file: 'src/controllers/modifying/modifying.test.ts',
     message: TRANSACTION,
     tests: [
-      "modifying a bound claim's class > VAC-5 (T1, T4, 41) calls the driver with the parameters of the class and updates the volume and the claim",
+      "modifying a bound claim's class > VAC-5 calls the driver with the parameters of the class and updates the volume and the claim",
       'a driver that fails > VAC-6 does not write a repeated error again',
-      'writes that fail > VAC-5 (T16) reads the claim again after a conflict, without an event',
-      'writes that fail > VAC-5 (T15) repeats the call if the server fails before the result is saved',
+      'writes that fail > VAC-5 reads the claim again after a conflict, without an event',
+      'writes that fail > VAC-5 repeats the call if the server fails before the result is saved',
     ],
   },
   {
