@@ -9,7 +9,7 @@ export const HEAP_GROWTH_FLAG = '--heap-growing-percent'
 const PERCENT_MIN = 50
 /** The limit that V8 has by default for a heap that grows quickly. */
 const PERCENT_MAX = 300
-/** Beyond PERCENT_MIN, the heap grows by at most this much between two full collections. */
+/** The heap grows by at most this much between two full collections, or by PERCENT_MIN if that is more. */
 const GROWTH_BYTES_MAX = 64 * 1024 * 1024
 /** The active time between full collections below which the limit rises. */
 const INTERVAL_MS = 1_500
