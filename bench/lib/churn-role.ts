@@ -40,7 +40,8 @@ export async function runChurn(job: ChurnJob): Promise<ChurnResult> {
 
   function sendDue(): void {
     while (dueRequests.length > 0) {
-      const connection = idleConnections.pop()
+      // In turns: the server closes a connection without a first request after ten seconds.
+      const connection = idleConnections.shift()
       if (!connection) return
       const { is, number } = dueRequests.shift()!
       connection.send(requests[is](number), ({ status }: ResponseSummary) => {
