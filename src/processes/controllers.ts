@@ -10,7 +10,7 @@ import type { Logger } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
 import { createAttachingControllers, createAttachingMetrics } from '../controllers/attaching/index.ts'
 import { createAutoGrowingController } from '../controllers/auto-growing/index.ts'
-import { createBindingControllers, createBindingMetrics } from '../controllers/binding/index.ts'
+import { createBindingControllers, createBindingMetrics, RunningProvisioners } from '../controllers/binding/index.ts'
 import { createCapacityCleaner, createCapacityMetrics } from '../controllers/capacity/index.ts'
 import { createEphemeralController, createEphemeralMetrics } from '../controllers/ephemeral/index.ts'
 import { createGarbageController } from '../controllers/garbage-collection/index.ts'
@@ -220,6 +220,8 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
   const fencedClientOf = ({ election }: TermDeps): ClientOf | undefined =>
     clientOf && election ? (component) => fencedClient(clientOf(component), election) : clientOf
 
+  const runningProvisioners = new RunningProvisioners()
+
   function createClusterControllers(termDeps: TermDeps): readonly Runnable[] {
     const componentClientOf = fencedClientOf(termDeps)
     const depsOf = (component: InProcessComponent): TermDeps =>
@@ -227,7 +229,8 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
     const create: Record<ControllerName, (deps: TermDeps) => Runnable> = {
       attaching: (deps) => createAttachingControllers({ ...deps, attachingMetrics }),
       'auto-growing': (deps) => createAutoGrowingController({ ...deps, readUsage: () => readUsage!(deps) }),
-      binding: (deps) => createBindingControllers({ ...deps, inProcessProvisioners, gates, bindingMetrics }),
+      binding: (deps) =>
+        createBindingControllers({ ...deps, inProcessProvisioners, runningProvisioners, gates, bindingMetrics }),
       'capacity-cleanup': (deps) => createCapacityCleaner({ ...deps, missingForMs: options.capacityMissingForMs }),
       ephemeral: (deps) => createEphemeralController({ ...deps, ephemeralMetrics }),
       garbage: (deps) => createGarbageController({ ...deps, kinds: ALL_KINDS }),
@@ -257,6 +260,7 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
           provisioner,
           options: { inProcess: true, bindsOnSave: true, gates },
           provisioningMetrics,
+          runningProvisioners,
         }),
       ),
       ...(drivers.length > 0 ? [createSourceProtection(depsOf('provisioner'))] : []),
@@ -274,6 +278,7 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
       gates,
       csiMetrics: callObserver,
       driverMetrics,
+      runningProvisioners,
       throttle,
       connect,
       clientOf: fencedClientOf(termDeps),

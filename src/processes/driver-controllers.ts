@@ -5,6 +5,7 @@ import type { InProcessComponent } from '../apiserver/index.ts'
 import { randomUuid } from '../base/identifiers.ts'
 import type { Client } from '../client/index.ts'
 import { type AttacherOptions, createAttacher } from '../controllers/attaching/index.ts'
+import type { RunningProvisioners } from '../controllers/binding/index.ts'
 import { type CapacityMetrics, type CapacityOptions, createCapacityControllers } from '../controllers/capacity/index.ts'
 import type { ModifyingMetrics } from '../controllers/modifying/index.ts'
 import {
@@ -52,6 +53,8 @@ export interface DriverControllersDeps extends ControllerDeps, DiscoveredDriver 
    */
   readonly leaseNamespace?: string
   readonly driverMetrics: DriverMetrics
+  /** The list that a binder in this process reads. Default: the binder runs in another process. */
+  readonly runningProvisioners?: RunningProvisioners
   /** Whether the process may list nodes. Default: only if the provisioner needs them for the topology of the driver. */
   readonly mayListNodes?: boolean
   /** Returns a controller's client, which authenticates as that controller. Default: `client` for all. */
@@ -143,6 +146,7 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
         options: { ...csiOptions, gates, ...deployment },
       }),
       provisioningMetrics: driverMetrics.provisioning,
+      runningProvisioners: deps.runningProvisioners,
       events,
       options: {
         bindsOnSave: true,

@@ -1,6 +1,7 @@
 // Waits until a CSI driver responds on its socket, then runs its controllers, for `stowage up` and `stowage controllers`. A
 // missing driver does not block the rest of the process.
 import type { FeatureGates } from '../api/feature-gates.ts'
+import type { RunningProvisioners } from '../controllers/binding/index.ts'
 import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import {
   type CallObserver,
@@ -22,6 +23,8 @@ export interface DriverSocketOptions extends ControllerDeps {
   readonly gates: FeatureGates
   readonly csiMetrics: CallObserver
   readonly driverMetrics: DriverMetrics
+  /** The list that a binder in this process reads. */
+  readonly runningProvisioners: RunningProvisioners
   readonly throttle?: ThrottleOptions
   readonly election?: LeaderElection
   /** Returns a controller's client. Default: `client` for all. */

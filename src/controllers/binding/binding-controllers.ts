@@ -28,11 +28,14 @@ import { isBindCompleted } from './plan-claim.ts'
 import type { InProcessProvisioner } from './plan-reclaim.ts'
 import { reconcileClaim } from './reconcile-claim.ts'
 import { reconcileVolume } from './reconcile-volume.ts'
+import { RunningProvisioners } from './running-provisioners.ts'
 import { createVolumeIndex } from './volume-index.ts'
 
 export interface BindingOptions extends ControllerDeps {
   /** Provisioners that run in this process. No ExternalProvisioning event is recorded for them. */
   readonly inProcessProvisioners: readonly InProcessProvisioner[]
+  /** The provisioners whose controllers have registered themselves. By default none. */
+  readonly runningProvisioners?: RunningProvisioners
   /** By default these controllers run a recorder for the component persistentvolume-controller. */
   readonly events?: EventRecorder
   readonly bindingMetrics?: BindingMetrics
@@ -79,6 +82,7 @@ export function createBindingControllers(options: BindingOptions) {
     provisioningTimes: createOperationTimes('provision', operationDeps),
     deletionTimes: createOperationTimes('delete', operationDeps),
     inProcessProvisioners,
+    runningProvisioners: options.runningProvisioners ?? new RunningProvisioners(),
     gates: options.gates ?? allGatesOn,
   }
   const sharedOptions = { clock, random, log, metrics, workers: WORKERS }

@@ -18,6 +18,7 @@ import type { ClaimWaker } from './claim-waker.ts'
 import type { BindingMetrics } from './metrics.ts'
 import type { OperationTimes } from './operation-times.ts'
 import type { InProcessProvisioner } from './plan-reclaim.ts'
+import type { RunningProvisioners } from './running-provisioners.ts'
 import type { VolumeIndex } from './volume-index.ts'
 
 export interface BindingContext {
@@ -35,6 +36,7 @@ export interface BindingContext {
   readonly provisioningTimes: OperationTimes
   readonly deletionTimes: OperationTimes
   readonly inProcessProvisioners: readonly InProcessProvisioner[]
+  readonly runningProvisioners: RunningProvisioners
   readonly gates: FeatureGates
 }
 

@@ -8,7 +8,7 @@ export interface ObjectPatch {
   readonly annotations?: Readonly<Record<string, string | null>>
   readonly spec?: object
   /** The complete new list. If absent, the finalizers do not change. */
-  readonly finalizers?: readonly string[]
+  readonly finalizers?: readonly string[] | undefined
 }
 
 export function mergePatches(

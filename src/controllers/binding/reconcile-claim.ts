@@ -9,7 +9,7 @@ import { type CommitWrite, keyOfObject, type ObjectKey, refOfKey } from '../../c
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { chooseVolume } from '../../volumes/choose-volume.ts'
 import { type Claim, requirementsOf, type Volume } from '../../volumes/matching.ts'
-import { PROVISIONER, PROVISIONER_BETA } from '../../volumes/names.ts'
+import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../../volumes/names.ts'
 import { bindingWrites } from './bind-claim.ts'
 import { statusWithoutVolume, statusWithReadiness } from './claim-status.ts'
 import { activePodsOf, type BindingContext, readClaim, readVolume } from './context.ts'
@@ -54,7 +54,7 @@ function plan(
   lookup: { readonly namedVolume: Volume | undefined; readonly isLive: boolean },
   context: BindingContext,
 ): ClaimAction {
-  const { classes, index, inProcessProvisioners, claimWaker, gates } = context
+  const { classes, index, inProcessProvisioners, runningProvisioners, claimWaker, gates } = context
   const className = claimClassName(claim)
   return planClaim({
     claim,
@@ -71,7 +71,9 @@ function plan(
       activePodsOf(context, keyOfObject(claim))
         .filter(({ spec }) => !spec?.nodeName)
         .map(({ metadata }) => metadata.name),
-    isInProcess: (provisioner) => inProcessProvisioners.some(({ name }) => name === provisioner),
+    isInProcess: (provisioner) =>
+      inProcessProvisioners.some(({ name }) => name === provisioner) ||
+      runningProvisioners.find(provisioner, annotationOf(claim, SELECTED_NODE)) !== undefined,
     isAttributesClassEnabled: gates.enabled('VolumeAttributesClass'),
     isProvisionedIoEnabled: gates.enabled('VolumeProvisionedIO'),
   })
@@ -96,7 +98,7 @@ async function apply(action: ClaimAction, claim: Claim, context: BindingContext)
       return assignClass(action.className, claim, context)
     case 'provision': {
       context.provisioningTimes.begin(keyOfObject(claim), action.provisioner)
-      return saveOrRecord(provisioningWrites(claim, action, context), action, claim, context)
+      return requestVolume(action, claim, context)
     }
     case 'wait': {
       const phase = action.phase && statusWithoutVolume(claim, action.phase)
@@ -111,6 +113,8 @@ async function apply(action: ClaimAction, claim: Claim, context: BindingContext)
       throw new Error('planClaim requested a volume that was just read')
   }
 }
+
+type ProvisionAction = Extract<ClaimAction, { do: 'provision' }>
 
 async function bind(volume: Volume, claim: Claim, context: BindingContext): Promise<Outcome> {
   const { index, provisioningTimes } = context
@@ -142,23 +146,38 @@ async function assignClass(storageClassName: string, claim: Claim, context: Bind
   }
 }
 
-/** Sets both spellings of the annotation, because some provisioners read only one of them. */
-function provisioningWrites(
-  claim: Claim,
-  { provisioner, readiness }: Extract<ClaimAction, { do: 'provision' }>,
-  { clock }: BindingContext,
-): CommitWrite[] {
-  const status = statusWithReadiness(claim, readiness, { nowMs: clock.nowMs(), onlyIfPresent: true })
+/**
+ * Writes the name of the provisioner, in both spellings of the annotation, because some provisioners read only one of them. If
+ * the provisioner runs in this process, the same write records its intent.
+ */
+async function requestVolume(action: ProvisionAction, claim: Claim, context: BindingContext): Promise<Outcome> {
+  const { provisioner, readiness } = action
+  const status = statusWithReadiness(claim, readiness, { nowMs: context.clock.nowMs(), onlyIfPresent: true })
   if (annotationOf(claim, PROVISIONER) === provisioner)
-    return mergePatches(persistentVolumeClaimKind, claim, { status })
+    return saveOrRecord(mergePatches(persistentVolumeClaimKind, claim, { status }), action, claim, context)
   const annotations = { [PROVISIONER]: provisioner, [PROVISIONER_BETA]: provisioner }
-  return mergePatches(persistentVolumeClaimKind, claim, { main: { annotations }, status })
+  const running = context.runningProvisioners.find(provisioner, annotationOf(claim, SELECTED_NODE))
+  const finalizers = running && finalizersWith(running.intentFinalizer, claim)
+  const writes = mergePatches(persistentVolumeClaimKind, claim, { main: { annotations, finalizers }, status })
+  if (!finalizers) return saveOrRecord(writes, action, claim, context)
+  running.expectIntent(claim)
+  try {
+    return await saveOrRecord(writes, action, claim, context)
+  } catch (error) {
+    running.forgetIntent(claim)
+    throw error
+  }
+}
+
+/** Returns undefined if the claim has the finalizer: it is the intent of an earlier process, which may have created a volume. */
+function finalizersWith(finalizer: string, { metadata: { finalizers = [] } }: Claim): readonly string[] | undefined {
+  return finalizers.includes(finalizer) ? undefined : [...finalizers, finalizer]
 }
 
 /** Records the event only if there is nothing to write. A write triggers another reconcile, which records the event. */
 async function saveOrRecord(
   writes: readonly CommitWrite[],
-  action: Extract<ClaimAction, { do: 'provision' | 'wait' }>,
+  action: ProvisionAction | Extract<ClaimAction, { do: 'wait' }>,
   claim: Claim,
   context: BindingContext,
 ): Promise<Outcome> {

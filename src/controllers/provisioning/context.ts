@@ -37,6 +37,11 @@ export interface ProvisioningContext {
   readonly attachments: Cache<VolumeAttachment>
   readonly attempts: Attempts
   /**
+   * The uids of the claims for which the binder of this process has recorded the intent, by key, until the storage is called.
+   * Their finalizer does not mean that a volume may exist. Bounded by the number of such claims.
+   */
+  readonly expectedIntents: Map<ObjectKey, string>
+  /**
    * Keys of the claims whose volume cannot be saved because another volume has its name, by that name. They wait until
    * the other volume is deleted. Bounded by the number of such volumes.
    */

@@ -1,13 +1,14 @@
 // An intent records that a provisioner may have started to create a volume for a claim. It is recorded before the first call to
 // the storage, so that the next process can finish the work after a crash. It is removed when the claim has a PV or needs none.
 //
-// The intent is a finalizer, which also keeps a deleted claim; the commit that creates the PV removes it. An elected process on
+// The intent is a finalizer, which also keeps a deleted claim; the commit that creates the PV removes it. A binder in the same
+// process writes it together with the name of the provisioner, before there is an attempt (isExpectedIntent). An elected process on
 // an API server without atomic commits records intents in a journal instead, for many claims at a time (intent-journal.ts).
 // It also completes intents that are finalizers. An entry of the journal is also removed when the storage confirms that no volume exists.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { conflict, isConflict, isNotFound, notFound } from '../../api/status-error.ts'
-import type { CommitWrite, ObjectRef, Patch } from '../../client/index.ts'
+import { type CommitWrite, keyOfObject, type ObjectRef, type Patch } from '../../client/index.ts'
 import type { Claim } from '../../volumes/matching.ts'
 import type { Attempt } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
@@ -21,6 +22,12 @@ export const hasIntent = (
   claim: Claim,
   { intentFinalizer, journal }: Pick<ProvisioningContext, 'intentFinalizer' | 'journal'>,
 ): boolean => hasFinalizer(claim, intentFinalizer) || (journal?.has(claim.metadata.uid) ?? false)
+
+/** Whether the binder of this process has recorded the intent, and the storage has not been called since. */
+export const isExpectedIntent = (
+  claim: Claim,
+  { expectedIntents }: Pick<ProvisioningContext, 'expectedIntents'>,
+): boolean => expectedIntents.get(keyOfObject(claim)) === claim.metadata.uid
 
 export const isBeingDeleted = ({ metadata }: Claim): boolean => metadata.deletionTimestamp !== undefined
 
@@ -42,13 +49,12 @@ export async function addIntent(
 
 /**
  * Checks that the intent is still recorded. If it was removed, another process has finished the work, and a new volume would
- * belong to no claim. Throws ApiError: NotFound if the claim was deleted, Conflict if its finalizer was removed; or
- * NotLeaderError if another process has opened the journal.
+ * belong to no claim. Before the first call, also checks that the claim is unchanged, as addIntent does. Throws ApiError: NotFound
+ * if the claim was deleted, Conflict if it changed or its finalizer was removed; or NotLeaderError if another process has opened
+ * the journal.
  */
-export async function confirmIntent(
-  claim: Claim,
-  { client, claims, intentFinalizer, journal }: ProvisioningContext,
-): Promise<void> {
+export async function confirmIntent(claim: Claim, context: ProvisioningContext): Promise<void> {
+  const { client, claims, intentFinalizer, journal } = context
   if (journal?.has(claim.metadata.uid)) return journal.confirm()
   const current = await client.get(persistentVolumeClaimKind, refOf(claim))
   const { name, uid } = claim.metadata
@@ -56,6 +62,8 @@ export async function confirmIntent(
   claims.applyWriteResult(current)
   if (!hasFinalizer(current, intentFinalizer))
     throw conflict(persistentVolumeClaimKind, name, 'its provisioning finalizer has been removed')
+  if (isExpectedIntent(claim, context) && current.metadata.resourceVersion !== claim.metadata.resourceVersion)
+    throw conflict(persistentVolumeClaimKind, name, 'it changed after its volume was requested')
 }
 
 /** Returns the write that removes the finalizer, without resourceVersion, because other changes to the claim do not matter. */
@@ -68,9 +76,10 @@ export const removeIntentWrite = (claim: Claim, intentFinalizer: string): Commit
 
 export async function removeIntent(
   claim: Claim,
-  { client, claims, intentFinalizer, journal }: ProvisioningContext,
+  { client, claims, intentFinalizer, journal, expectedIntents }: ProvisioningContext,
 ): Promise<void> {
   journal?.remove(claim.metadata.uid)
+  expectedIntents.delete(keyOfObject(claim))
   if (!hasFinalizer(claim, intentFinalizer)) return
   try {
     const patched = await client.patch(

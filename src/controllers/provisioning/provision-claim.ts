@@ -18,6 +18,7 @@ import {
   hasFinalizer,
   hasIntent,
   isBeingDeleted,
+  isExpectedIntent,
   markNoVolume,
   refOf,
   removeIntent,
@@ -47,7 +48,10 @@ export async function provisionClaim(
 ): Promise<Step> {
   const { provisioner, attempts, election, events, metrics, settings, clock } = context
   const hasAttempt = attempts.of(claim) !== undefined
-  if (!hasAttempt && provisioner.accepts && !(await provisioner.accepts(request, signal))) return done
+  if (!hasAttempt && provisioner.accepts && !(await provisioner.accepts(request, signal))) {
+    if (isExpectedIntent(claim, context)) await removeIntent(claim, context)
+    return done
+  }
   /** Whether this process sent the request and its result is unknown. It is repeated even if the claim is deleted. */
   const repeatsOwnCall = stage.is === 'unknown' && stage.request !== undefined
   const repeatedRequest = (stage.is === 'unknown' && stage.request) || request
@@ -72,6 +76,7 @@ export async function provisionClaim(
       else if (isRequested) attempt.claim = await addIntent(claim, context)
     }
     election?.assertStillLeader()
+    context.expectedIntents.delete(keyOfObject(claim))
     attempt.stage = { is: 'unknown', request: repeatedRequest }
     // The time in which the intent is recorded does not count: in a burst of claims, it would add an event to each of them.
     if (reportsStart && !hasAttempt) cancelStartEvent = clock.after(SLOW_CALL_MS, recordStart)

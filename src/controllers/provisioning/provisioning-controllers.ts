@@ -28,6 +28,7 @@ import type { Claim, Volume } from '../../volumes/matching.ts'
 import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../../volumes/names.ts'
 import { possibleNodeNamesOf } from '../../volumes/node-affinity.ts'
 import { INTENT_PREFIX, intentOf } from '../../volumes/provisioning-intent.ts'
+import type { RunningProvisioners } from '../binding/index.ts'
 import { Attempts } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
 import { hasIntent } from './intent.ts'
@@ -47,6 +48,8 @@ export interface ProvisioningDeps extends ControllerDeps {
   /** An event recorder that the caller runs. Default: a recorder that the controllers run. */
   readonly events?: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
+  /** The list that a binder in this process reads. The provisioner is in it while its controllers run. */
+  readonly runningProvisioners?: RunningProvisioners
 }
 
 export interface ProvisioningControllers {
@@ -92,6 +95,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
     classes,
     attachments,
     attempts: new Attempts(),
+    expectedIntents: new Map(),
     claimsByTakenName: new Map(),
   }
 
@@ -216,13 +220,28 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
         if (signal.aborted) return
         throw error
       }
+      const unregister = journal ? undefined : registerWithBinder(deps.runningProvisioners, context)
       try {
         await Promise.all([...controllers.map((controller) => controller.run(signal)), ownRecorder?.run(signal)])
       } finally {
+        unregister?.()
         await journal?.close()
       }
     },
   }
+}
+
+function registerWithBinder(
+  provisioners: RunningProvisioners | undefined,
+  { provisioner: { name, instance }, intentFinalizer, expectedIntents }: ProvisioningContext,
+): (() => void) | undefined {
+  return provisioners?.add({
+    name,
+    instance,
+    intentFinalizer,
+    expectIntent: (claim) => void expectedIntents.set(keyOfObject(claim), claim.metadata.uid),
+    forgetIntent: (claim) => void expectedIntents.delete(keyOfObject(claim)),
+  })
 }
 
 /** Returns the class of a claim that has no volume or has an intent. */

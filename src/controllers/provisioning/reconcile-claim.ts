@@ -10,7 +10,7 @@ import type { Claim } from '../../volumes/matching.ts'
 import { volumeMayExist } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
 import { cannotProvisionEvent } from './events.ts'
-import { hasIntent, removeIntent } from './intent.ts'
+import { hasIntent, isExpectedIntent, removeIntent } from './intent.ts'
 import { volumeNameOf } from './options.ts'
 import { type ClaimAction, type ClaimSituation, planClaim } from './plan-claim.ts'
 import { provisionClaim } from './provision-claim.ts'
@@ -33,6 +33,7 @@ export async function reconcileClaim(
     return attempt ? advance(attempt.claim, context, signal) : done
   }
   const claim = context.claims.get(name)
+  if (!claim) context.expectedIntents.delete(name)
   for (const attempt of context.attempts.ofEarlierClaims(name, claim?.metadata.uid)) {
     if (volumeMayExist(attempt.stage)) enqueue(`${name}#${attempt.claim.metadata.uid}`)
     else {
@@ -84,7 +85,7 @@ function situationOf(initial: Claim, context: ProvisioningContext): ClaimSituati
     claim,
     holdsIntent,
     entry: context.journal?.has(claim.metadata.uid) ? context.journal.describe(claim.metadata.uid) : undefined,
-    stage: attempt?.stage ?? (holdsIntent ? { is: 'unknown' } : { is: 'nothing' }),
+    stage: attempt?.stage ?? (holdsIntent && !isExpectedIntent(claim, context) ? { is: 'unknown' } : { is: 'nothing' }),
     infeasible: attempt?.infeasible,
     storageClass: classes.get(claimClassName(claim)),
     volumeName,
