@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
-import type { BurstJob, BurstResult } from './lib/burst-role.ts'
+import type { BurstResult, OpenBurstJob } from './lib/burst-role.ts'
 import { buildClaim } from './lib/claims.ts'
 import { type Figure, medianOf } from './lib/figure.ts'
 import type { Endpoint } from './lib/http-connection.ts'
@@ -27,7 +27,7 @@ const CLIENTS = 64
 const OPERATIONS = 200
 const WARM_UP_ROUNDS = 8
 const ROUNDS = { short: 12, long: 40 }
-/** After the last event of a burst: events of the recorder and records of the journal are written later. */
+/** After the connections are open: the server sends the initial events. After the last event: the server writes events and the journal. */
 const SETTLE_MS = 400
 const NODES = 10
 
@@ -216,6 +216,8 @@ interface Bench {
   post(path: string, body: object): Promise<void>
   /** Creates a node with the driver of this benchmark. */
   postNode(name: string): Promise<void>
+  /** Opens connections and a watch; the returned function sends the requests. */
+  openBurst(operations: Operations, after: number): Promise<() => Promise<BurstResult>>
   burst(operations: Operations, after: number): Promise<BurstResult>
   round(number: number, isWarmUp: boolean): Promise<void>
   close(): Promise<void>
@@ -236,7 +238,7 @@ async function openBench(
   const server = await startServer({ dataDir, profileDir, command: 'up', flags, programs })
   const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
   const endpoint: Endpoint = { port: server.port, ca: pki.caCert, ...pki.admin }
-  const bursts = startRole<BurstJob, BurstResult>('burst')
+  const bursts = startRole<OpenBurstJob | 'run', BurstResult>('burst')
   const processes: Record<string, Pick<Program, 'cpuMs'>> = { server }
   let provisioner: Program | undefined
   if (workload.isSeparate) {
@@ -254,8 +256,9 @@ async function openBench(
         spec: { drivers: [{ name: DRIVER, nodeID: node, topologyKeys: [] }] },
       })
     },
-    burst: ({ request, watch, until }, after) =>
-      bursts.run({
+    async openBurst({ request, watch, until }, after) {
+      await bursts.run({
+        do: 'open',
         endpoint,
         clients: CLIENTS,
         count: OPERATIONS,
@@ -263,14 +266,18 @@ async function openBench(
         create: request,
         watch: { method: 'GET', path: `${watch}?watch=1` },
         until,
-      }),
+      })
+      return () => bursts.run('run')
+    },
+    burst: async (operations, after) => (await bench.openBurst(operations, after))(),
     async round(number, isWarmUp) {
       const round = { number, after: number * OPERATIONS }
       await workload.prepare?.(bench, round)
       const operations = workload.operations(round)
+      const run = await bench.openBurst(operations, operations.isEdit ? 0 : round.after)
       await sleep(SETTLE_MS)
       const startMs = Object.values(processes).map((process) => process.cpuMs())
-      await bench.burst(operations, operations.isEdit ? 0 : round.after)
+      await run()
       await sleep(SETTLE_MS)
       if (isWarmUp) return
       for (const [index, [process, program]] of Object.entries(processes).entries()) {

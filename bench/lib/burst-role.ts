@@ -1,5 +1,6 @@
 // Runs a burst in a separate process: clients create or edit objects at once while a watch waits for their final state. The
-// time of an object is from sending its request to reading the event that contains `until`.
+// time of an object is from sending its request to reading the event that contains `until`. The connections and the watch can be
+// opened by an earlier job, so that what is measured between the two jobs does not contain TLS handshakes and initial events.
 import { type Connection, type Endpoint, openConnection, type ResponseSummary } from './http-connection.ts'
 import { numberedRequest, openAll, type RequestText } from './load-role.ts'
 
@@ -24,10 +25,31 @@ export interface BurstResult {
   readonly p99Ms: number
 }
 
+/** Opens the connections and the watch of a burst, which the next job, 'run', then runs. */
+export interface OpenBurstJob extends BurstJob {
+  readonly do: 'open'
+}
+
 /** The burst fails if no object finishes for this long. */
 const EVENT_TIMEOUT_MS = 60_000
 
-export async function runBurst(job: BurstJob): Promise<BurstResult> {
+let opened: (() => Promise<BurstResult>) | undefined
+
+export async function runBurst(job: BurstJob | OpenBurstJob | 'run'): Promise<BurstResult | undefined> {
+  if (job === 'run') {
+    if (!opened) throw new Error('no burst is open')
+    const run = opened
+    opened = undefined
+    return run()
+  }
+  const run = await openBurst(job)
+  if (!('do' in job)) return run()
+  opened = run
+  return undefined
+}
+
+/** Opens the connections and the watch. Returns the function that sends the requests. */
+async function openBurst(job: BurstJob): Promise<() => Promise<BurstResult>> {
   const { endpoint, clients, count, create, watch, until, after } = job
   let fail: (error: Error) => void = () => {}
   const failure = new Promise<never>((_, reject) => {
@@ -54,35 +76,38 @@ export async function runBurst(job: BurstJob): Promise<BurstResult> {
     durationMs[number] = lastEventMs - sentMs[number]!
     if (++finishedCount === count) resolveFinished()
   })
-  const startMs = performance.now()
-  for (const connection of connections) {
-    const sendNext = () => {
-      if (sentCount === count) return
-      const number = sentCount++
-      sentMs[number] = performance.now()
-      connection.send(request(after + number + 1), onResponse)
+  return async () => {
+    const startMs = performance.now()
+    lastEventMs = startMs
+    for (const connection of connections) {
+      const sendNext = () => {
+        if (sentCount === count) return
+        const number = sentCount++
+        sentMs[number] = performance.now()
+        connection.send(request(after + number + 1), onResponse)
+      }
+      const onResponse = ({ status }: ResponseSummary) => {
+        if (status >= 300) return fail(new Error(`${create.method} ${create.path}: ${status}`))
+        if (++responseCount < count) return sendNext()
+        createdMs = performance.now()
+        for (const openedConnection of connections) openedConnection.close() // the server closes idle connections
+      }
+      sendNext()
     }
-    const onResponse = ({ status }: ResponseSummary) => {
-      if (status >= 300) return fail(new Error(`${create.method} ${create.path}: ${status}`))
-      if (++responseCount < count) return sendNext()
-      createdMs = performance.now()
-      for (const openedConnection of connections) openedConnection.close() // the server closes idle connections
+    const timer = setInterval(() => {
+      if (performance.now() - lastEventMs > EVENT_TIMEOUT_MS)
+        fail(new Error(`${count - finishedCount} of ${count} objects did not finish`))
+    }, 1_000)
+    try {
+      await Promise.race([completion, failure])
+      const seconds = (performance.now() - startMs) / 1000
+      const sortedMs = [...durationMs].sort((a, b) => a - b)
+      const percentile = (share: number) => sortedMs[Math.min(count - 1, Math.ceil(count * share) - 1)]!
+      return { createSeconds: (createdMs - startMs) / 1000, seconds, p50Ms: percentile(0.5), p99Ms: percentile(0.99) }
+    } finally {
+      clearInterval(timer)
+      for (const connection of [...connections, watcher]) connection.close()
     }
-    sendNext()
-  }
-  const timer = setInterval(() => {
-    if (performance.now() - lastEventMs > EVENT_TIMEOUT_MS)
-      fail(new Error(`${count - finishedCount} of ${count} objects did not finish`))
-  }, 1_000)
-  try {
-    await Promise.race([completion, failure])
-    const seconds = (performance.now() - startMs) / 1000
-    const sortedMs = [...durationMs].sort((a, b) => a - b)
-    const percentile = (share: number) => sortedMs[Math.min(count - 1, Math.ceil(count * share) - 1)]!
-    return { createSeconds: (createdMs - startMs) / 1000, seconds, p50Ms: percentile(0.5), p99Ms: percentile(0.99) }
-  } finally {
-    clearInterval(timer)
-    for (const connection of [...connections, watcher]) connection.close()
   }
 }
 
