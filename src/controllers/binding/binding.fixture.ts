@@ -51,7 +51,7 @@ export type ClaimFields = ObjectFields & { readonly size?: string; readonly spec
 export type VolumeFields = ObjectFields & { readonly size?: string; readonly spec?: object; readonly claim?: object }
 
 export interface BindingFixtureOptions
-  extends Partial<Pick<BindingOptions, 'inProcessProvisioners' | 'bindingMetrics'>> {
+  extends Partial<Pick<BindingOptions, 'inProcessProvisioners' | 'runningProvisioners' | 'bindingMetrics'>> {
   /** Whether the server commits several writes atomically. Default true. */
   readonly isAtomic?: boolean
   /** Whether events are stored as objects instead of being returned by `eventsOf`. Default false. */
@@ -92,12 +92,13 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
       queueObserver: (name: string) => countReconciles(name === 'claim-binding' ? 'claims' : 'volumes'),
       queues: new Set(),
     }
-    const { inProcessProvisioners = [], bindingMetrics } = options
+    const { inProcessProvisioners = [], runningProvisioners, bindingMetrics } = options
     const controllers = createBindingControllers({
       ...sharedOptions,
       caches,
       ...(options.shouldStoreEvents ? {} : { events }),
       inProcessProvisioners,
+      ...(runningProvisioners ? { runningProvisioners } : {}),
       metrics: metrics as never,
       ...(bindingMetrics ? { bindingMetrics } : {}),
     })

@@ -30,7 +30,8 @@ interface RecordedEvent extends EventDetails {
   readonly objectName: string
 }
 
-export interface ProcessOptions extends Partial<Pick<ProvisioningDeps, 'election' | 'provisioningMetrics'>> {
+export interface ProcessOptions
+  extends Partial<Pick<ProvisioningDeps, 'election' | 'provisioningMetrics' | 'runningProvisioners'>> {
   readonly provisioner?: Provisioner
   readonly options?: ProvisioningOptions
   /** Whether the API server has atomic commits. Default: true, except on a stock server. */
@@ -119,6 +120,7 @@ export async function createProvisioningFixture(): Promise<ProvisioningFixture> 
         },
       },
       ...(options.election ? { election: options.election } : {}),
+      ...(options.runningProvisioners ? { runningProvisioners: options.runningProvisioners } : {}),
       ...(options.provisioningMetrics ? { provisioningMetrics: options.provisioningMetrics } : {}),
     })
     startDraws = undefined

@@ -1,6 +1,6 @@
 // Runs the production controllers of claims as simulated processes: the binder with protection and an in-process plugin; and
 // a provisioner for a CSI driver.
-import { createBindingControllers } from '../../controllers/binding/index.ts'
+import { createBindingControllers, RunningProvisioners } from '../../controllers/binding/index.ts'
 import { createProtectionControllers } from '../../controllers/protection/index.ts'
 import { createCsiProvisioner } from '../../controllers/provisioning/csi/index.ts'
 import { createProvisioningControllers } from '../../controllers/provisioning/index.ts'
@@ -27,10 +27,11 @@ export async function runBinder({ env, client }: ProcessContext, plugin: Provisi
   const deps = controllerDeps(env, client)
   const provisioner = provisionerOf(plugin, { clock: env.clock })
   const options = { ...OPTIONS, inProcess: true }
+  const runningProvisioners = new RunningProvisioners()
   await Promise.all([
     createProtectionControllers(deps).run(env.signal),
-    createBindingControllers({ ...deps, inProcessProvisioners: [provisioner] }).run(env.signal),
-    createProvisioningControllers({ ...deps, provisioner, options }).run(env.signal),
+    createBindingControllers({ ...deps, inProcessProvisioners: [provisioner], runningProvisioners }).run(env.signal),
+    createProvisioningControllers({ ...deps, provisioner, options, runningProvisioners }).run(env.signal),
   ])
 }
 
