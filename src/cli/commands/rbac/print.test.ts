@@ -53,7 +53,7 @@ describe('stowage rbac print', () => {
     expect(verbsOn(objects[0], '', 'secrets')).toEqual([])
   })
 
-  it('SYS-9 prints the rules of the named controllers, or of all of them', async () => {
+  it('SYS-9 prints the rules of the named controllers, or of those that run by default', async () => {
     const { objects: allObjects } = await print('--component', 'controllers')
     expect(verbsOn(allObjects[0], '*', '*')).toEqual(['get', 'list', 'watch', 'patch', 'delete'])
     const { objects } = await print('--component', 'controllers', '--features', 'binding,transactions')

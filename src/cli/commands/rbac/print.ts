@@ -6,7 +6,7 @@ import { type PrintedComponent, selectRules } from './select-rules.ts'
 
 export interface PrintRolesOptions {
   readonly component: PrintedComponent
-  /** Default: all features. */
+  /** Default: all features, except controllers that run only if they are named. */
   readonly features?: readonly string[]
   /** The namespace in which the component runs. */
   readonly namespace: string
@@ -19,7 +19,7 @@ export interface PrintRolesOptions {
 const RBAC_GROUP = 'rbac.authorization.k8s.io'
 const RBAC_VERSION = `${RBAC_GROUP}/v1`
 
-/** Returns the roles as YAML documents, or with the format `json` as a List. */
+/** Returns the roles, and the service account and bindings if requested, as YAML documents, or with the format `json` as a List. */
 export function printRoles(options: PrintRolesOptions, format: OutputFormat = 'yaml'): string {
   const items = createRoles(options)
   if (format === 'json') return `${JSON.stringify({ apiVersion: 'v1', kind: 'List', items })}\n`

@@ -23,7 +23,7 @@ const COMPONENTS_OF_PROCESS: Readonly<Partial<Record<PrintedComponent, readonly 
   sidecar: ['provisioner', 'resizer', 'attacher', 'health-monitor'],
 }
 
-/** `stowage controllers` runs them only if they are named, and `get nodes/proxy` allows more than reading statistics. */
+/** `stowage controllers` runs auto-growing only if it is named. Its right `get nodes/proxy` allows more than reading statistics. */
 const COMPONENTS_BY_NAME_ONLY: readonly Component[] = ['auto-growing']
 
 /** Returns the features of a component. Those of a process with several components include their names. */
@@ -33,7 +33,11 @@ export const featuresOf = (component: PrintedComponent): string[] => {
   return [...new Set([...(COMPONENTS_OF_PROCESS[component] ?? []), ...features])].sort()
 }
 
-/** Returns the rules that the component always needs and those of the features. `features` undefined means all features. */
+/**
+ * Returns the rules that the component always needs and those of the features. Without `features`, it returns the rules of all
+ * features. If features name components of a process, only the rules of these components are returned; otherwise those of all
+ * that the process runs by default.
+ */
 export function selectRules(component: PrintedComponent, features: readonly string[] | undefined): ComponentRule[] {
   const knownFeatures = featuresOf(component)
   const unknownFeature = features?.find((feature) => !knownFeatures.includes(feature))

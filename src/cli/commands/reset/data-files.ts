@@ -7,7 +7,7 @@ import { snapshotsIn, stateIn, volumesIn } from '../../../driver/pool/pool-layou
 import { SERVER_RECORD_FILE } from '../../../processes/server/server-record.ts'
 import { CONTEXTS_FILE } from '../kubeconfig/merge.ts'
 
-/** Entries of a data directory other than nodes/ and volumes/, in the order in which they are deleted. */
+/** Entries of a data directory other than nodes/, volumes/ and volumes.id, in the order in which they are deleted. */
 const FILE_NAMES = ['audit', 'admin.kubeconfig', CONTEXTS_FILE, 'pki', 'store', SERVER_RECORD_FILE]
 
 /** Each of these paths shows that a directory is a data directory. */

@@ -46,7 +46,10 @@ export interface ResetPlan {
 const STOP_MS_MAX = 30_000
 const KILL_MS_MAX = 5_000
 
-/** Changes nothing. Throws if the directory is not a data directory, or if another program has mounted something in it. */
+/**
+ * Changes nothing. Throws if the directory has entries with names of a data directory but is not one, or if another program has
+ * mounted something in it.
+ */
 export async function planReset(options: ResetOptions): Promise<ResetPlan> {
   const dataDir = await realpath(options.dataDir).catch(() => options.dataDir)
   const state = await readMachineState(dataDir)
@@ -92,7 +95,7 @@ export async function reset(
   { includesRetained, clock }: Omit<ResetOptions, 'dataDir'>,
 ): Promise<ResetResult> {
   const stoppedPid = await stopOrKill(dataDir, clock)
-  // Read before the lock is taken: the copy of a store that a process uses is not checked for damage.
+  // Read the store before locking it: while a process holds the lock, the file is copied without the check for damage.
   const content = await readStore(dataDir, clock)
   const lock = await lockStore(dataDir)
   try {

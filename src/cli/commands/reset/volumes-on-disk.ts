@@ -1,5 +1,5 @@
 // Finds the volumes in a data directory and decides which of them a reset keeps: those with reclaim policy Retain, those
-// that no PersistentVolume describes but that may contain data, and all of them if the store cannot be read.
+// that may contain data but belong to no PersistentVolume and no claim, and all of them if the store cannot be read.
 import { join } from 'node:path'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { readTextIfPresent } from '../../../base/files.ts'

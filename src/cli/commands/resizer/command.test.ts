@@ -43,7 +43,7 @@ describe('stowage resizer flags', () => {
     expect(settings.monitoring).toMatchObject({ port: 8080 })
   })
 
-  it("SYS-10 reject invalid values with the flag's name", () => {
+  it('SYS-10 reject invalid values, flags that exclude each other, and changes of fixed gates', () => {
     expect(() => parse('--workers=none')).toThrow(/^--workers "none": expected a whole number of 1 or more$/)
     expect(() => parse('--http-endpoint=:1', '--metrics-address=:2')).toThrow(/not both/)
     expect(() => parse('--metrics-path=metrics')).toThrow(/--metrics-path/)

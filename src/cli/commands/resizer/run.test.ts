@@ -110,7 +110,7 @@ describe('stowage resizer', () => {
     expect((await fetch(`${monitoring}/healthz/leader-election`)).status).toBe(200)
   })
 
-  it('REX-8 SYS-8 uses the lease of the upstream resizer', async () => {
+  it('SYS-8 uses the lease of the upstream resizer', async () => {
     const { api, createGrowingClaim, waitUntilPending } = await startCluster({ flags: { leaderElection: 'true' } })
     await createGrowingClaim('orders')
     await waitUntilPending('orders')
@@ -120,7 +120,7 @@ describe('stowage resizer', () => {
     expect(status).toBe(200)
   })
 
-  it('REX-1 changes only volumes of its node, and holds a lease per node, with --node-deployment', async () => {
+  it('REX-1 with --node-deployment expands only volumes of its node, holds a lease per node, and requires NODE_NAME', async () => {
     const segments = { zone: 'a' }
     const driver = { pools: [{ name: 'pool', capacityBytes: 100 * GI, segments }], nodes: [{ id: 'node-1', segments }] }
     const flags = { nodeDeployment: 'true', leaderElection: 'true' }
@@ -142,7 +142,7 @@ describe('stowage resizer', () => {
     await expect(clusterWithoutNodeName.running).rejects.toThrow(/--node-deployment needs the name of the node/)
   })
 
-  it('SYS-7 retries if the driver stops while its capabilities are read', async () => {
+  it('SYS-6 retries if the driver is unavailable while its capabilities are read', async () => {
     const effect = { do: 'fail', code: 'UNAVAILABLE' } as const
     const rules = [{ method: 'ControllerGetCapabilities', times: 1, effect }]
     const { createGrowingClaim, waitUntilPending, lines } = await startCluster({ rules })

@@ -1,4 +1,5 @@
-// The kinds that `stowage retry` accepts, by the names that its help and completion show. All but `va` are names of kubectl.
+// The kinds that `stowage retry` accepts, by the names that its help and completion show, and the parser of its argument. kubectl
+// knows all of these names except `va`.
 import type { Kind } from '../../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'

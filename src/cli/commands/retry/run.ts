@@ -1,5 +1,5 @@
-// Runs `stowage retry`: sets the annotation that requests a retry on the object, and prints the operations that it concerns,
-// if the API server lists operations and the user may read them.
+// Runs `stowage retry`: sets the annotation that requests a retry on the object, and prints the operations of the object if the
+// API server lists operations and the user may read them.
 import { CLUSTER_OPERATIONS_NAMESPACE, operationKind } from '../../../api/kinds/operation/operation.ts'
 import type { Operation } from '../../../api/kinds/operation/operation-schema.ts'
 import { ApiError, isNotFound } from '../../../api/status-error.ts'
@@ -66,7 +66,7 @@ export interface RetryResult {
   readonly operations: readonly Operation[] | undefined
 }
 
-/** Throws an Error that names the object if it does not exist or the user may not patch it. */
+/** Throws an Error that names the object, and objects with similar names, if it does not exist. Otherwise throws the ApiError. */
 export async function annotateForRetry(
   client: Client,
   { kind, name, namespace: givenNamespace, isDryRun }: Omit<RetryRequest, 'output'>,

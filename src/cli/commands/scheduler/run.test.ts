@@ -61,12 +61,12 @@ it.each([
   [{ bindTimeoutSeconds: '-1' }, '--bind-timeout-seconds "-1": expected a whole number, 0 or more'],
   [{ schedulerNames: 'a,,b' }, '--scheduler-names "a,,b": expected names separated by commas'],
   [{ featureGates: 'Nonsense=true' }, 'unknown feature gate "Nonsense"'],
-])('CAP-19 parseSchedulerFlags rejects %j with a usage error', (flags, message) => {
+])('SYS-12 parseSchedulerFlags rejects %j with a usage error', (flags, message) => {
   expect(() => parseSchedulerFlags(flags)).toThrow(UsageError)
   expect(() => parseSchedulerFlags(flags)).toThrow(message)
 })
 
-it('PLUS-3 parseSchedulerFlags enables capacity reservation by default', () => {
+it('PLUS-3 parseSchedulerFlags enables capacity reservation unless it is off', () => {
   expect(parseSchedulerFlags({}).reservesCapacity).toBe(true)
   expect(parseSchedulerFlags({ capacityReservation: 'off' }).reservesCapacity).toBe(false)
 })

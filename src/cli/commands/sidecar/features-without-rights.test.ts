@@ -1,4 +1,4 @@
-// Runs `stowage sidecar` with a role that has the rules of no optional feature.
+// Runs `stowage sidecar` with a role that lacks the rules of the features attributes, capacity and topology.
 import { expect, it, vi } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { ADMIN, type Json } from '../../../apiserver/server.fixture.ts'

@@ -24,7 +24,7 @@ export function replaceContainers(text: string, image: string): string {
   return documents.map((document) => document.toString({ lineWidth: 0 })).join('') // each begins with its own ---
 }
 
-/** Returns the containers of the object, or of the objects of a list. */
+/** Returns the lists of containers in the object, or in the objects of a List. */
 function containerLists(document: Document.Parsed): YAMLSeq[] {
   const items = document.get('items')
   const objects = isSeq(items) ? items.items : [document.contents]

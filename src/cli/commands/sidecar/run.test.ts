@@ -332,7 +332,7 @@ describe('stowage sidecar', () => {
     await sidecar.stop()
   })
 
-  it('PLUS-5 handles only the claims and attachments of its own node with --node-deployment', async () => {
+  it('PLUS-5 with --node-deployment provisions a claim for its own node, and leaves attachments to other nodes alone', async () => {
     const segments = { zone: 'a' }
     const cluster = await startCluster({
       driver: {
@@ -359,6 +359,7 @@ describe('stowage sidecar', () => {
     }
     await waitUntil(`${STORAGE}/volumeattachments/on-node-1`, ({ status }) => expect(status.attached).toBe(true))
     const { json } = await cluster.api.get(`${STORAGE}/volumeattachments/on-node-2`)
+    expect(json.status?.attached).not.toBe(true)
     expect(json.status?.attachError).toBeUndefined()
   })
 })

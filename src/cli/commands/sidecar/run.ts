@@ -1,5 +1,5 @@
-// Runs `stowage sidecar`: the controllers of a CSI driver in one process, with shared caches. flags.ts has
-// the flags, processes/run-sidecar.ts runs the process, replace-containers.ts prints the replacement.
+// Runs `stowage sidecar`: the controllers of a CSI driver in one process, with shared caches. flags.ts has the flags,
+// processes/run-sidecar.ts runs the process, replace-containers.ts rewrites the manifests for --print-replacement.
 import { text as readText } from 'node:stream/consumers'
 import { createCapacityMetrics } from '../../../controllers/capacity/index.ts'
 import { createModifyingMetrics } from '../../../controllers/modifying/index.ts'
@@ -79,7 +79,7 @@ function selectParts(
   }
 }
 
-/** Returns the leases. The upstream leases are those of the programs whose work this process does, sorted as holdAll requires. */
+/** Returns the sidecar's lease and the upstream leases of the programs whose work it does, sorted as holdAll requires. */
 function leasesOf(settings: AllControllersSettings, facts: DriverFacts): SidecarLeases {
   const selectedControllers = selectControllers(settings.controllers, facts)
   const { name: driver } = facts

@@ -40,7 +40,7 @@ describe('--controllers', () => {
 })
 
 describe('the controllers of a driver', () => {
-  it('PLUS-5 are those that it has capabilities for', () => {
+  it('PLUS-5 are those whose capabilities it has, and the attacher', () => {
     expect(listSelected('*', aDriver(['CREATE_DELETE_VOLUME']))).toEqual(['provisioner', 'attacher'])
     expect(listSelected('*', aDriver(['EXPAND_VOLUME']))).toEqual(['resizer', 'modifier', 'attacher'])
     expect(listSelected('*', aDriver([], []))).toEqual(['attacher'])

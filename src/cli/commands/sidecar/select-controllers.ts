@@ -1,5 +1,4 @@
-// Selects the controllers of `stowage sidecar`: those of --controllers whose capabilities the driver
-// has. The attacher needs none.
+// Selects the controllers of `stowage sidecar`: those of --controllers whose capabilities the driver has. The attacher needs none.
 import { UsageError } from '../../../base/usage-error.ts'
 import { canExpand } from '../../../controllers/expanding/index.ts'
 import { canMonitorHealth } from '../../../controllers/volume-health/index.ts'

@@ -84,11 +84,11 @@ const readOverrides = (
   context: DecodeContext,
 ): Override[] =>
   lists.flatMap((list) =>
-    decodeAll(list, manifests, context).map((object) => ({ list, object: prepare(list, object) })),
+    decodeAll(list, manifests, context).map((object) => ({ list, object: withPhase(list, object) })),
   )
 
-/** Gives a new volume the phase that the binding controller sets. */
-const prepare = (list: SnapshotList, object: Readonly<Stored>): Readonly<Stored> =>
+/** Gives a volume the phase that the binding controller would set. Other objects are returned unchanged. */
+const withPhase = (list: SnapshotList, object: Readonly<Stored>): Readonly<Stored> =>
   list === 'volumes' ? ({ ...object, status: { phase: 'Available' } } as Readonly<Stored>) : object
 
 async function readManifestsOf(

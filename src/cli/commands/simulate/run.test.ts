@@ -60,7 +60,7 @@ const simulateFile = (client: Client, flags: Partial<SimulateFlags> = {}, deps: 
   )
 
 describe('a simulation through a client', () => {
-  it('PLUS-2 sends only list requests', async () => {
+  it('PLUS-2 sends only requests that list objects or discover served kinds', async () => {
     const { fits, placed, notes } = await simulateFile(readOnlyClient())
     expect(fits).toBe(true)
     expect(placed.map(({ namespace, name }) => `${namespace}/${name}`)).toEqual([
@@ -121,7 +121,7 @@ describe('a simulation through a client', () => {
     ])
   })
 
-  it('SYS-12 shows the progress of each round on a terminal', async () => {
+  it('SYS-12 shows the progress on a terminal, and clears it at the end', async () => {
     const texts: string[] = []
     const progressOutput = { write: (text: string) => void texts.push(text), columns: () => 100 }
     await simulateFile(readOnlyClient(), { like: 'n1' }, { progressOutput })

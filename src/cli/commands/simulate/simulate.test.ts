@@ -1,4 +1,5 @@
-// Runs the commands of docs/how-to/simulate.md on a server, and compares their output with the page. SIMULATE_PAGE=write updates it.
+// Runs `stowage simulate` on a server: the commands of docs/how-to/simulate.md, whose output must equal that of the page
+// (SIMULATE_PAGE=write updates the page), and invalid files and flags.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'

@@ -40,7 +40,7 @@ describe('expandWorkload', () => {
     expect(expandWorkload(manifest('Deployment', { replicas: 0, template }))).toEqual([])
   })
 
-  it('PLUS-2 returns the claims of a StatefulSet, whose volumes replace those of the template', () => {
+  it('PLUS-2 returns the claims and pods of a StatefulSet, and replaces volumes with the names of claim templates', () => {
     const volumeClaimTemplates = [{ metadata: { name: 'data' }, spec: { accessModes: ['ReadWriteOnce'] } }]
     const [claim, pod] = expandWorkload(manifest('StatefulSet', { template, volumeClaimTemplates }))
     expect(claim).toMatchObject({

@@ -17,7 +17,7 @@ export const WORKLOAD_KINDS = Object.keys(COUNT_FIELDS)
 /** Bounds the pods of one workload, so that a mistyped count does not exhaust the memory. */
 const REPLICAS_MAX = 100_000
 
-/** Returns manifests of pods and claims. Other manifests are returned unchanged. */
+/** Returns the pods and claims of a workload. A manifest of another kind is returned unchanged. */
 export function expandWorkload(manifest: Manifest): readonly Manifest[] {
   const countField = COUNT_FIELDS[manifest.kind]
   if (countField === undefined) return [manifest]

@@ -55,7 +55,7 @@ export async function queryServer({ server, kubeconfig, clock }: QueryOptions): 
   }
 }
 
-/** Returns the failed checks of a verbose response, `[-]NAME failed: REASON`. */
+/** Returns the failed checks of a verbose response, `NAME failed: REASON`, or the status and text if none is listed. */
 export function parseFailedChecks({ status, text }: { readonly status: number; readonly text: string }): string[] {
   if (status === 200) return []
   const failedChecks = [...text.matchAll(/^\[-\](.+)$/gm)].map(([, check]) => check!)

@@ -7,7 +7,7 @@ import { isArchiveFile } from '../../../store/backup/index.ts'
 import { isDirectoryInUse, STORE_FILE } from '../../../store/index.ts'
 import { createWorkProgress, standardError, type WorkProgress } from '../../output/work-progress.ts'
 
-/** Returns the store's directory. Throws if a process uses it. */
+/** Returns the store's directory. Throws if it contains no store, or if a process uses it. */
 export async function requireStoppedStore(dataDir: string): Promise<string> {
   const dir = join(dataDir, 'store')
   storeFileOf(dataDir)

@@ -1,4 +1,5 @@
-// Formats a timeline as text: the steps with the time between them, then a line per entry.
+// Formats a timeline as text: the steps with the time between them, then a line per entry. draw-timeline.ts uses the same texts
+// for actors, entries and durations.
 import type { TimelineEntry, TimelineStep } from '../../../api/kinds/timeline/timeline-schema.ts'
 import { type ShownTimeline, shortRefOf } from './shown-timeline.ts'
 
@@ -46,7 +47,7 @@ function formatTable(rows: readonly (readonly string[])[]): string[] {
   )
 }
 
-/** Returns the time in UTC with milliseconds, without the control characters that a server could send. */
+/** Returns the time in UTC, with milliseconds if it has a fraction, without the control characters that a server could send. */
 const formatTime = (time: string): string => plain(time.slice(0, 23).replace('T', ' ').replace('Z', ''))
 
 export function formatDuration(ms: number): string {

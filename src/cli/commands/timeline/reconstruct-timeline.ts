@@ -1,6 +1,6 @@
 // Reconstructs the timeline of a claim or volume on an API server without a journal, from existing objects: creation
 // times, managed fields, conditions and events of the claim, its volume, their attachments and the pods of the claim.
-// It only reads; a failed request makes the timeline incomplete, which a note reports.
+// It only reads. If a related object cannot be read, the timeline is incomplete, and a note says so.
 import type { Kind, KubeObject, Stored } from '../../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'

@@ -159,7 +159,7 @@ describe('readShownTimeline', () => {
     }) as unknown as Client['create'],
   })
 
-  it('PLUS-6 reads the journal of a Stowage server, and fails for a name that it does not know', async () => {
+  it('PLUS-6 reads the journal of a Stowage server, and fails for a name or uid without records', async () => {
     await server.post(CLAIMS, { metadata: { name: 'orders' }, spec })
     const timeline = await readShownTimeline(clientWith(true), target, signal)
     expect(timeline).toMatchObject({ source: 'journal', entries: [{ action: 'create', user: 'tester' }] })
@@ -172,7 +172,7 @@ describe('readShownTimeline', () => {
     await expect(readShownTimeline(clientWith(true), { ...target, uid: 'x' }, signal)).rejects.toThrow(timeline.uid)
   })
 
-  it('PLUS-6 reconstructs the timeline on another API server from managed fields and events, with volume, attachment and pod', async () => {
+  it('PLUS-6 reconstructs the timeline on another API server from the managed fields and events of the claim and its volume', async () => {
     const { metadata } = (await server.post(`${CLAIMS}?fieldManager=kubectl`, { metadata: { name: 'orders' }, spec }))
       .json
     const claimRef = { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'orders', uid: metadata.uid }

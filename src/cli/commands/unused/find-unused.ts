@@ -30,7 +30,7 @@ export interface UnusedOptions {
   readonly lists: UnusedLists
   /** The namespace of the lists, or undefined for all. Classes are only known to be unused if all claims are read. */
   readonly namespace: string | undefined
-  /** The lists that could not be read. Objects that depend on them are omitted. */
+  /** The lists that could not be read. Objects are omitted if one of these lists decides whether they are used. */
   readonly unreadable: ReadonlySet<keyof UnusedLists>
   /** Objects that have been unused for a shorter time are omitted. */
   readonly olderThanMs: number

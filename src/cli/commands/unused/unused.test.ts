@@ -167,7 +167,7 @@ describe('stowage unused', () => {
     expect(await readItems('-n', 'default')).toEqual([])
   })
 
-  it('SYS-12 rejects an invalid time', async () => {
+  it('SYS-12 rejects an invalid duration', async () => {
     for (const age of ['soon', '', '7', '-1d', '1h2d'])
       expect(await runUnused('--older-than', age)).toMatchObject({
         code: 2,

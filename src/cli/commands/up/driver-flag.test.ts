@@ -54,7 +54,7 @@ describe('parseDriverFlags', () => {
     expect(() => parse(text)).toThrow(message)
   })
 
-  it('SYS-6 accepts --driver-socket as an alias, and uses a socket that is given twice once', () => {
+  it('SYS-6 accepts --driver-socket as an alias, and omits repeated sockets', () => {
     const flags = { driver: ['/a.sock', 'cmd'], driverSocket: ['unix:///a.sock', '/b', 'b', 'unix:/b'] }
     expect(parseDriverFlags(flags)).toEqual([
       { is: 'socket', path: '/a.sock' },

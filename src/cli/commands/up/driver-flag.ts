@@ -1,4 +1,5 @@
-// Parses --driver: decides by its form whether the value is a socket or a command.
+// Parses --driver and --driver-socket. Whether a value of --driver is a socket or a command depends on its form and on the file
+// that it names:
 //   unix:///run/csi.sock, /run/csi.sock   socket, which need not exist yet
 //   ./my-driver                           command, if it is an executable file; a socket if it is a socket
 //   my-driver --endpoint {socket}         command

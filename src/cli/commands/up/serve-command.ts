@@ -1,4 +1,4 @@
-// Flags, help and output that `stowage up` and `stowage server` share. processes/server/serve.ts runs the server.
+// The flags, help, action and output that `stowage up` and `stowage server` share. processes/server/serve.ts runs the server.
 import { type Command, Option } from 'commander'
 import { EXPANSION_QUOTAS } from '../../../api/kind.ts'
 import { formatQuantity, quantityFromBytes } from '../../../api/quantity.ts'

@@ -1,5 +1,5 @@
 // Runs `stowage verify`: starts the driver if a command is given, runs the checks, and prints the report. Throws ExitError with
-// code 1 if a rule is violated.
+// code 1 if a rule is violated and 130 if the run is interrupted, and UsageError if the driver cannot be verified.
 import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -125,7 +125,7 @@ async function verify(flags: VerifyFlags, { checks, settings }: VerifyPlan, deps
   }
 }
 
-/** Creates an empty directory. Its path is short, because it contains a socket. */
+/** Creates an empty directory. Its name is short, because the path of a Unix socket in it may have at most 107 bytes. */
 async function makeDirectory(parent = tmpdir()): Promise<string> {
   try {
     return await realpath(await mkdtemp(join(parent, 'stowage-verify-')))

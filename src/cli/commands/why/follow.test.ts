@@ -10,7 +10,7 @@ const diagnosed = (state: Diagnosis['state'], message: string): DiagnoseResult =
   diagnosis: { subject, state, reason: 'Reason', message },
 })
 
-/** Follows an object with these results of reads, which take `readMs` each. Returns what was printed, and the last result. */
+/** Follows an object with these results of reads, which take `readMs` each. Returns the printed lines, the pauses and the outcome. */
 async function follow(reads: readonly (DiagnoseResult | Error)[], { readMs = 0 } = {}) {
   const lines: string[] = []
   const pauses: number[] = []
