@@ -79,7 +79,7 @@ describe.each(COMMANDS.map((command) => [nameOf(command), command] as const))('s
       expect(help).toContain(`  ${code.padEnd(3)}  ${meaning}\n`)
   })
 
-  it('SYS-12 prints its result as text, JSON or YAML, and accepts --no-color', () => {
+  it('SYS-12 has --output with text, json and yaml, and --no-color, if it prints an object', () => {
     const output = command.options.find(({ long }) => long === '--output')
     if (WITHOUT_OUTPUT.has(name)) {
       expect(output).toBe(undefined)

@@ -2,7 +2,7 @@
 
 export type ExitCodes = Readonly<Record<number, string>>
 
-/** The codes of commands that have no others. */
+/** The codes of commands without an entry in CODES. */
 const DEFAULT_CODES: ExitCodes = { 0: 'success', 1: 'failure', 2: 'usage error' }
 /** The codes of commands that run until they are stopped. */
 const PROCESS_CODES: ExitCodes = { 0: 'stopped by a signal', 1: 'failure', 2: 'usage error' }

@@ -107,7 +107,10 @@ export function createProgram(deps: ProgramDeps): Command {
 export const listCommandsBelow = (command: Command): Command[] =>
   command.commands.flatMap((child) => [child, ...listCommandsBelow(child)])
 
-/** Adds the parts that all commands have: the hint after an error, --no-color if they print a result, and the exit codes in the help. */
+/**
+ * Adds the common parts of commands: the hint after an error, --no-color if the command prints a result, and the exit codes in the
+ * help unless it only groups other commands.
+ */
 function addConventions(command: Command): void {
   command.showHelpAfterError(`(${fullName(command)} --help lists its flags)`)
   const hasFlag = (flag: string) => command.options.some(({ long }) => long === flag)

@@ -29,7 +29,10 @@ const GI = 1024 ** 3
 /** Longer than the default, so that no process loses its lease on a busy machine. */
 const LEASE_DURATION = '60s'
 
-/** The roles of each controller of `stowage controllers`. capacity-cleanup and lost-volumes are not tested, because upstream has no counterparts. */
+/**
+ * The upstream roles of each controller of `stowage controllers`. Controllers without a counterpart upstream, such as
+ * capacity-cleanup and lost-volumes, are not tested, and the scheduler runs as its own command.
+ */
 const CONTROLLER_ROLES: Readonly<Partial<Record<ControllerName, readonly string[]>>> = {
   attaching: ['attachdetach-controller'],
   binding: ['persistent-volume-binder'],

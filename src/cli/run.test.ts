@@ -29,7 +29,7 @@ describe('runCommandLine', () => {
     }
   })
 
-  it('SYS-12 prints the help of a command with `help`, and the commands without a name', async () => {
+  it('SYS-12 `help` prints the help of a command, or the list of commands if no name is given', async () => {
     expect(await run('help', 'backup')).toEqual({ code: 0, err: '', out: expect.stringContaining('stowage backup') })
     expect((await run('help')).out).toContain('capacity-cleanup')
   })

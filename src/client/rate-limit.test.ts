@@ -28,7 +28,7 @@ async function advanceInSteps(clock: ManualClock, ms: number) {
 const ref = { namespace: 'a', name: 'b' }
 
 describe('limitRate', () => {
-  it('SYS-5 sends a burst without delay and later requests at the steady rate', async () => {
+  it('sends a burst without delay and later requests at the steady rate', async () => {
     const { client, clock, sentMs } = createLimitedClient(5, 3)
     const requests = Promise.all(Array.from({ length: 6 }, () => client.get(secretKind, ref)))
     await advanceInSteps(clock, 1_000)
@@ -36,7 +36,7 @@ describe('limitRate', () => {
     expect(sentMs).toEqual([0, 0, 0, 200, 400, 600])
   })
 
-  it('SYS-5 accumulates no more tokens than the burst', async () => {
+  it('accumulates no more tokens than the burst', async () => {
     const { client, clock, sentMs } = createLimitedClient(5, 2)
     await clock.advance(60_000)
     const requests = Promise.all(Array.from({ length: 3 }, () => client.get(secretKind, ref)))
@@ -45,7 +45,7 @@ describe('limitRate', () => {
     expect(sentMs).toEqual([60_000, 60_000, 60_200])
   })
 
-  it('SYS-5 counts an atomic commit and a watch as one request each, and a non-atomic commit as one request per write', async () => {
+  it('counts an atomic commit and a watch as one request each, and a non-atomic commit as one request per write', async () => {
     const writes = Array.from({ length: 3 }, () => ({ do: 'delete', kind: secretKind, ref }) as const)
     for (const [isAtomic, nextMs] of [
       [true, 0],
@@ -62,7 +62,7 @@ describe('limitRate', () => {
     }
   })
 
-  it('SYS-5 returns the token of an aborted request', async () => {
+  it('returns the token of an aborted request', async () => {
     const { client, clock, sentMs } = createLimitedClient(1, 1)
     await client.get(secretKind, ref)
     const abort = new AbortController()

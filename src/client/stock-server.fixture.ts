@@ -1,5 +1,5 @@
 // Test support: makes the client of a Stowage server behave like the HTTP client of a stock API server. The options
-// select the differences:
+// select most of the differences:
 //
 //   form      empty lists and maps are null, [] or {}, or omitted; null also stands for absent scalars (stockJson)
 //   commits   there is no commit endpoint: a commit is a sequence of single writes
@@ -7,7 +7,7 @@
 //   kinds     some are not served
 //   access    requests fail with 403 if no rule of a role grants them
 //   load      some requests fail with 429
-//   amounts   iops and throughput are rejected in fields in which a stock server accepts storage only
+//   amounts   iops and throughput are rejected in fields in which a stock server accepts storage only, unless it has commits
 //
 // The objects pass through decodeResponse, as those of the HTTP client do.
 import { decodeResponse } from '../api/decode-response.ts'

@@ -19,7 +19,10 @@ import type { WatchCommand, WatchMessage } from './protocol.ts'
 
 const WAIT = { timeout: 20_000, interval: 10 }
 
-/** Options of a server that authenticates tokens: `viewer` may read, `stranger` has no permissions, `wrong` is rejected. */
+/**
+ * Options of a server that authenticates tokens: `viewer` may read, `stranger` has no permissions, `wrong` is rejected. Other
+ * requests are those of the admin.
+ */
 export const withUsers = (): ServerFixtureOptions => ({
   authenticator: {
     authenticate({ authorization = '' }) {

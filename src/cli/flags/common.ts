@@ -148,7 +148,7 @@ export function parseNodeMonitorGrace(text: string | undefined): number | undefi
   return text === undefined ? undefined : parseNodeTime('--node-monitor-grace-period', text)
 }
 
-/** Parses the time for which a silent node is tolerated. */
+/** Parses the grace period or the lease duration of a node. Throws if it is shorter than 2 s. */
 export function parseNodeTime(flag: string, text: string): number {
   const ms = parseDurationFlag(flag, text)
   if (ms >= NODE_GRACE_MS_MIN) return ms

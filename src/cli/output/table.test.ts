@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { formatTable } from './table.ts'
 
 describe('formatTable', () => {
-  it('PLUS-13 aligns columns and does not pad the last one', () => {
+  it('aligns columns and does not pad the last one', () => {
     expect(
       formatTable([
         ['CLAIM', 'MESSAGE'],

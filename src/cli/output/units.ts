@@ -16,7 +16,7 @@ export function formatSize(bytes: number): string {
   return `${sign}${digits}${SIZE_UNITS[unit]}`
 }
 
-/** Formats a share of a whole, rounded down, so that only a full volume has 100 %. */
+/** Formats a share of a whole, rounded down, so that only the whole is 100 %. */
 export const formatPercent = (fraction: number): string => `${Math.floor(fraction * 100)}%`
 
 /** Formats a rate of things per second: `340/s`, `2.5/s`, `0.04/s`. */

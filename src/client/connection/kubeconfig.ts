@@ -70,7 +70,7 @@ interface UserContext {
   readPem(record: Record<string, unknown>, field: string): Promise<string | undefined>
 }
 
-/** Returns the user's credentials. The order of precedence is token, tokenFile, exec. */
+/** Returns the user's certificate, if any, with a token or the credentials of exec. The precedence is token, tokenFile, exec. */
 async function loadCredentials(
   user: Record<string, unknown>,
   { path, clock, readPem }: UserContext,

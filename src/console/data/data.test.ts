@@ -216,7 +216,7 @@ describe('the data of the console', () => {
     }
   })
 
-  it('previews, runs and undoes a migration, and lists the runs recorded on claims', async () => {
+  it('previews and runs a migration, and rejects invalid requests and a pause of the ended run', async () => {
     const { client, console } = await createConsoleFixture()
     for (const name of ['silver', 'gold'])
       await client.create(volumeAttributesClassKind, {
