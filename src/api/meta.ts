@@ -25,7 +25,7 @@ export function validateMeta(kind: Kind, meta: ObjectMeta, errors: FieldErrors):
   validateFinalizers(meta.finalizers ?? [], errors)
 }
 
-/** Rejects new finalizers on an object that is being deleted. The server resets other immutable metadata. */
+/** Rejects new finalizers on an object that is being deleted. Immutable metadata is not checked: the server keeps its old values. */
 export function validateMetaUpdate(next: ObjectMeta, old: ObjectMeta, errors: FieldErrors): void {
   if (old.deletionTimestamp) {
     const oldFinalizers = new Set(old.finalizers)

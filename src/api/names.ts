@@ -1,4 +1,4 @@
-// Validates names, keys and label values. Each function returns the problems of a value, or none if it is valid.
+// Validates names, keys and label values. Each `…Problems` function returns the problems of a value, or none if it is valid.
 
 export type NameProblems = readonly string[]
 

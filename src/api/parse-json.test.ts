@@ -123,8 +123,9 @@ describe('countKeys', () => {
   })
 
   it('returns a larger number if there are duplicates', () => {
-    const { value, keyCount } = decodeJson('{"a":":","b":{"c":1,"c":2},"a":3}')
-    expect(keyCount).toBe(5)
+    const text = '{"a":":","b":{"c":1,"c":2},"a":3}'
+    const { value, keyCount } = decodeJson(text)
+    expect([countKeys(text), keyCount]).toEqual([5, 5])
     expect(countPairs(value)).toBe(3)
   })
 })

@@ -20,7 +20,7 @@ describe("a request's timeout", () => {
     },
   )
 
-  it('SYS-10 ends a request that takes longer with 504', async () => {
+  it('ends a request that takes longer with 504', async () => {
     api = await createServerFixture()
     vi.spyOn(api.store, 'transact').mockReturnValue(new Promise(() => {}))
     const body = JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' } })

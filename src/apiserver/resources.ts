@@ -15,7 +15,7 @@ export interface Resource {
 
 export interface Resources {
   find(group: string, version: string, plural: string): Resource | undefined
-  /** Returns the kind in its preferred version. */
+  /** Returns the resource in its preferred version, or undefined if discovery does not list it. */
   findPreferred(group: string, plural: string): Resource | undefined
   /** All resources that discovery lists, in order of declaration. Most foreign kinds are served, but not listed. */
   readonly all: readonly Resource[]

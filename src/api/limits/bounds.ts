@@ -19,7 +19,7 @@ export function describeMinViolation({ type, name, request, limit }: BoundedReso
   return undefined
 }
 
-/** Compares the limit of a container or pod, which must be set, and its request. */
+/** Compares the limit and the request of a container or pod with the maximum. The limit must be set. */
 export function describeMaxViolation({ type, name, request, limit }: BoundedResource, max: string): string | undefined {
   const rule = `maximum ${name} usage per ${type} is ${max}`
   if (!limit) return `${rule}.  No limit is specified`
@@ -28,7 +28,7 @@ export function describeMaxViolation({ type, name, request, limit }: BoundedReso
   return undefined
 }
 
-/** Compares the request of a claim, not its limit. */
+/** Compares the request of a claim with the maximum. The limit of the claim is not compared. */
 export function describeRequestMaxViolation({ type, name, request }: BoundedResource, max: string): string | undefined {
   const rule = `maximum ${name} usage per ${type} is ${max}`
   if (!request) return `${rule}.  No request is specified`

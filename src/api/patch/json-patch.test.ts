@@ -130,7 +130,7 @@ describe('applyJsonPatch', () => {
       '{"b":{"x":1,"y":2}}',
     ],
     [
-      'removes a finalizer as external-attacher does',
+      'replaces a list as a whole',
       '{"metadata":{"finalizers":["kubernetes.io/pv-protection","external-attacher/csi"]}}',
       '[{"op":"replace","path":"/metadata/finalizers","value":["kubernetes.io/pv-protection"]}]',
       '{"metadata":{"finalizers":["kubernetes.io/pv-protection"]}}',

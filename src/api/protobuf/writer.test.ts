@@ -18,7 +18,7 @@ const encode = (fields: readonly Tree[]): Buffer => {
 }
 
 describe('protobuf writer', () => {
-  it('writes the examples of the specification', () => {
+  it('writes a string, an embedded message and a boolean', () => {
     // Field 2 is the string "testing", and field 3 is a message that contains it.
     expect(encode([{ number: 2, value: 'testing' }]).toString('hex')).toBe('120774657374696e67')
     expect(encode([{ number: 3, value: [{ number: 2, value: 'testing' }] }]).toString('hex')).toBe(

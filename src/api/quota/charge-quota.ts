@@ -57,7 +57,7 @@ export interface Charge {
   readonly changes: readonly Change[]
   /** UID of the written object. */
   readonly uid: string
-  /** False for status writes, because a rejection would not change the usage that they report. */
+  /** False for a status write: it reports usage that already exists, so a rejection would not reduce the usage. */
   readonly canReject: boolean
   /** The objects of the namespace before this write. */
   readonly listObjects: ListObjects
@@ -91,7 +91,7 @@ export function chargeQuota(charge: Charge): ChargeResult {
   return { is: 'charged', account: account.withUsage(usedAmounts) }
 }
 
-/** Returns the usage in the quota's status. Keys that the status does not have are counted. */
+/** Returns the usage of all keys. Keys whose usage the account does not know are counted from the stored objects. */
 function currentUsage({ account, listObjects }: Charge): Map<string, Quantity> {
   const { quota, limits, used: usedAmounts } = account
   if (usedAmounts.size === limits.size) return new Map(usedAmounts)

@@ -1,6 +1,6 @@
-// Computes a claim's usage: storage, iops and throughput. Each is the maximum of the request, both allocatedResources fields
-// and the retained amount (for iops and throughput also of the capacity), so that lowering or removing a request does not
-// free quota that is still allocated.
+// Computes a claim's usage: storage, iops and throughput, and the count and storage of its class. Each amount is the maximum of
+// the request, both allocatedResources fields and the retained amount (for iops and throughput also of the capacity), so that
+// lowering or removing a request does not free quota that is still allocated.
 //   limits.iops     limits the sum over the namespace       requests.iops     limits each claim separately
 
 import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'

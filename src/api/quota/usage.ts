@@ -1,5 +1,5 @@
-// Computes the usage of one object by quota key: 1 for the object itself, plus the amounts of claims and pods. Events are
-// not counted, because they expire.
+// Computes the usage of one object by quota key: 1 for the object itself, plus the amounts of claims and pods. Quotas do not
+// count events, because they expire (isCounted).
 import type { KubeObject } from '../kind.ts'
 import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
 import type { Pod } from '../kinds/pod/pod-schema.ts'

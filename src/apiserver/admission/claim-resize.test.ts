@@ -123,7 +123,7 @@ describe('expanding a claim', () => {
     await expectRejected('50Gi', 403, NOT_EXPANDABLE)
   })
 
-  it('REX-8 is accepted and charged while the claim is being deleted; removing the claim releases the charge', async () => {
+  it('REX-4 is accepted and charged while the claim is being deleted; removing the claim releases the charge', async () => {
     await api.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
     await createBoundClaim('10Gi')
     const getUsedStorage = async () => (await api.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
@@ -137,13 +137,13 @@ describe('expanding a claim', () => {
   it.each([
     ['0', 'must be greater than zero'],
     ['-5Gi', 'must be greater than zero'],
-  ])('REX-8 to %s is rejected', async (size, expectedMessage) => {
+  ])('SYS-10 to %s is rejected', async (size, expectedMessage) => {
     await createBoundClaim('10Gi')
     await expectRejected(size, 422, expectedMessage)
   })
 
   it.each(['lots', '10GB', '', '1e5000', '9'.repeat(300)])(
-    'REX-8 to %j is rejected as an invalid quantity',
+    'SYS-10 to %j is rejected as an invalid quantity',
     async (size) => {
       await createBoundClaim('10Gi')
       const { status } = await resize(size)
@@ -152,7 +152,7 @@ describe('expanding a claim', () => {
     },
   )
 
-  it('REX-8 to a size above the int64 maximum is rejected in decimal units, and capped in binary units', async () => {
+  it('SYS-10 to a size above the int64 maximum is rejected in decimal units, and capped in binary units', async () => {
     await createBoundClaim('10Gi')
     await expectRejected('1e30', 422, 'Invalid value: "1e30": must be at most 9223372036854775807')
     // As in Kubernetes, a quantity in binary units is capped at 63 bits.

@@ -22,7 +22,7 @@ async function createClaimAndReadConditions(spec: object): Promise<unknown> {
 }
 
 describe('FirstConsumer', () => {
-  it('PLUS-18 sets ReadyForFirstConsumer in the write that creates a claim of a WaitForFirstConsumer class', async () => {
+  it('sets ReadyForFirstConsumer in the write that creates a claim of a WaitForFirstConsumer class', async () => {
     const revision = server.store.revision
     expect(await createClaimAndReadConditions({ storageClassName: 'slow' })).toEqual([
       {
@@ -36,7 +36,7 @@ describe('FirstConsumer', () => {
     expect(server.store.revision).toBe(revision + 1)
   })
 
-  it('PLUS-18 sets no condition on other claims', async () => {
+  it('sets no condition on other claims', async () => {
     expect(await createClaimAndReadConditions({ storageClassName: 'fast' })).toBeUndefined()
     expect(await createClaimAndReadConditions({ storageClassName: 'missing' })).toBeUndefined()
     expect(await createClaimAndReadConditions({ storageClassName: 'slow', volumeName: 'pv' })).toBeUndefined()

@@ -31,7 +31,7 @@ const createPod = (name: string, ...containers: object[]) =>
   })
 
 describe('limit ranges of claims', () => {
-  it('PIO-7 accepts values from min to max, and rejects others with the Kubernetes messages', async () => {
+  it('accepts values from min to max, and rejects others with the Kubernetes messages', async () => {
     await createRange('sizes', claimLimit({ min: { storage: '1Gi' }, max: { storage: '10Gi' } }))
     expect((await createClaim('a', { storage: '1Gi' })).status).toBe(201)
     expect((await createClaim('b', { storage: '10Gi' })).status).toBe(201)
@@ -45,7 +45,7 @@ describe('limit ranges of claims', () => {
     )
   })
 
-  it('PIO-7 applies the min and max of different ranges', async () => {
+  it('applies the min and max of different ranges', async () => {
     await createRange('least', claimLimit({ min: { storage: '2Gi' } }))
     await createRange('most', claimLimit({ max: { storage: '5Gi' } }))
     expect((await createClaim('a', { storage: '1Gi' })).status).toBe(403)
@@ -140,7 +140,7 @@ describe('limit ranges of claims', () => {
     )
   })
 
-  it('PIO-7 sets the default size if the claim has none', async () => {
+  it('sets the default size if the claim has none', async () => {
     await createRange('sizes', claimLimit({ defaultRequest: { storage: '5Gi' }, max: { storage: '10Gi' } }))
     expect(await readResources(createClaim('a', {}))).toEqual({ requests: { storage: '5Gi' } })
   })
@@ -169,7 +169,7 @@ describe('limit ranges of claims', () => {
     expect(await patchResources({ limits: { iops: '120' } })).toBeUndefined()
   })
 
-  it('SYS-4 checks an existing claim only when its requests change', async () => {
+  it('checks an existing claim only when its requests change', async () => {
     await api.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'expandable' },
       provisioner: 'd.example.com',
@@ -187,7 +187,7 @@ describe('limit ranges of claims', () => {
     expect((await api.get(`${CLAIMS}/a`)).status).toBe(404)
   })
 
-  it('SYS-4 applies a range from its creation until its deletion, including changes', async () => {
+  it('applies a range from its creation until its deletion, including changes', async () => {
     const max = (storage: string) => ({ spec: { limits: [claimLimit({ max: { storage } })] } })
     await createRange('sizes', claimLimit({ max: { storage: '1Gi' } }))
     expect((await createClaim('a', { storage: '2Gi' })).status).toBe(403)
@@ -198,14 +198,14 @@ describe('limit ranges of claims', () => {
     expect(await api.store.get('stowage.dev/namespacelimits/default')).toBeUndefined()
   })
 
-  it('SYS-4 limits the number of ranges of a namespace', async () => {
+  it('limits the number of ranges of a namespace', async () => {
     for (let n = 0; n < NAMESPACE_LIMITS_MAX; n++) await createRange(`r${n}`, claimLimit({ max: { storage: '1Ti' } }))
     const { status, json } = await api.post(RANGES, { metadata: { name: 'more' }, spec: { limits: [] } })
     expect(status).toBe(403)
     expect(json.message).toContain('the namespace already has 100 limitranges, the maximum')
   })
 
-  it('SYS-4 rejects a default above its max and reports both values', async () => {
+  it('rejects a default above its max and reports both values', async () => {
     const limits = [claimLimit({ default: { iops: '2k' }, max: { iops: '1k' } })]
     const { status, json } = await api.post(RANGES, { metadata: { name: 'wrong' }, spec: { limits } })
     expect(status).toBe(422)
@@ -216,7 +216,7 @@ describe('limit ranges of claims', () => {
 describe('limit ranges of pods', () => {
   const aContainer = (requests: object, limits: object = {}) => ({ resources: { requests, limits } })
 
-  it('SYS-4 sets defaults on containers and an annotation on the pod', async () => {
+  it('sets defaults on containers and an annotation on the pod', async () => {
     await createRange('usual', {
       type: 'Container',
       default: { cpu: '500m', memory: '512Mi' },
@@ -233,7 +233,7 @@ describe('limit ranges of pods', () => {
     )
   })
 
-  it('SYS-4 bounds each container', async () => {
+  it('bounds each container', async () => {
     await createRange('each', { type: 'Container', min: { cpu: '100m' }, max: { cpu: '1', memory: '1Gi' } })
     expect((await createPod('a', aContainer({ cpu: '100m' }, { cpu: '1', memory: '1Gi' }))).status).toBe(201)
     const { status, json } = await createPod('b', aContainer({ cpu: '50m' }, { cpu: '2', memory: '1Gi' }))
@@ -244,7 +244,7 @@ describe('limit ranges of pods', () => {
     )
   })
 
-  it("SYS-4 bounds the sum over a pod's containers, and the ratio of limit to request", async () => {
+  it("bounds the sum over a pod's containers, and the ratio of limit to request", async () => {
     await createRange('whole', { type: 'Pod', max: { cpu: '2' }, maxLimitRequestRatio: { cpu: '3' } })
     expect(
       (await createPod('a', aContainer({ cpu: '1' }, { cpu: '1' }), aContainer({ cpu: '1' }, { cpu: '1' }))).status,
@@ -259,7 +259,7 @@ describe('limit ranges of pods', () => {
     expect((await createPod('d', {})).json.message).toContain('maximum cpu usage per Pod is 2.  No limit is specified')
   })
 
-  it('SYS-4 sets defaults before the constraints of a quota are checked', async () => {
+  it('sets defaults before the constraints of a quota are checked', async () => {
     await api.post('/api/v1/namespaces/default/resourcequotas', {
       metadata: { name: 'compute' },
       spec: { hard: { 'limits.cpu': '1' } },

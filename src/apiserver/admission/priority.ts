@@ -32,17 +32,17 @@ export const priority: AdmissionPlugin = {
 }
 
 function setPriority(request: AdmissionRequest, spec: AnyObject): void {
-  const reject = (message: string) => forbidden(request.resource, request.name, message)
-  const { name, value, preemptionPolicy } = resolveClass(request, spec.priorityClassName, reject)
+  const rejectionOf = (message: string) => forbidden(request.resource, request.name, message)
+  const { name, value, preemptionPolicy } = resolveClass(request, spec.priorityClassName, rejectionOf)
   if (name !== undefined) spec.priorityClassName = name
   if (spec.priority !== undefined && spec.priority !== value) {
-    throw reject(
+    throw rejectionOf(
       `the integer value of priority (${spec.priority}) must not be provided in pod spec; ` +
         `priority admission controller computed ${value} from the given PriorityClass name`,
     )
   }
   if (spec.preemptionPolicy !== undefined && spec.preemptionPolicy !== preemptionPolicy) {
-    throw reject(
+    throw rejectionOf(
       `the string value of PreemptionPolicy (${spec.preemptionPolicy}) must not be provided in pod spec; ` +
         `priority admission controller computed ${preemptionPolicy} from the given PriorityClass name`,
     )
@@ -61,7 +61,7 @@ interface ResolvedClass {
 function resolveClass(
   { find, list }: AdmissionRequest,
   name: string | undefined,
-  reject: (message: string) => Error,
+  rejectionOf: (message: string) => Error,
 ): ResolvedClass {
   const className = name || findDefaultPriorityClass(list(priorityClassKind))?.metadata.name
   if (className === undefined) return NO_CLASS
@@ -69,7 +69,7 @@ function resolveClass(
   const priorityClass = find(priorityClassKind, '', className)
   if (!priorityClass) {
     if (!name) return NO_CLASS
-    throw reject(`no PriorityClass with name ${name} was found`)
+    throw rejectionOf(`no PriorityClass with name ${name} was found`)
   }
   const { value, preemptionPolicy = NO_CLASS.preemptionPolicy } = priorityClass
   return { name: className, value, preemptionPolicy }

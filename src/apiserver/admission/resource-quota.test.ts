@@ -121,7 +121,7 @@ describe('a quota of claims', () => {
     expect(api.store.revision).toBe(previous)
   })
 
-  it('SYS-4 charges an apply that creates a claim like a create', async () => {
+  it('charges an apply that creates a claim like a create', async () => {
     await createQuota('team', { hard: { persistentvolumeclaims: '1' } })
     const apply = (name: string) => {
       const spec = { accessModes: ['ReadWriteOnce'], ...storageRequest('1Gi') }
@@ -135,7 +135,7 @@ describe('a quota of claims', () => {
     expect((await apply('b')).status).toBe(403)
   })
 
-  it('SYS-4 allows deletes while it is exceeded', async () => {
+  it('allows deletes while it is exceeded', async () => {
     for (const name of ['a', 'b', 'c']) await createClaim(name)
     await createQuota('team', { hard: { persistentvolumeclaims: '0', 'requests.storage': '0' } })
     expect((await postClaim('d')).status).toBe(403)
@@ -143,7 +143,7 @@ describe('a quota of claims', () => {
     expect(await getUsage('team')).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '1Gi' })
   })
 
-  it('SYS-4 is written fewer times than there are concurrent creates, while each claim has its own version', async () => {
+  it('is written fewer times than there are concurrent creates, while each claim has its own version', async () => {
     await createQuota('team', { hard: { persistentvolumeclaims: '30', 'requests.storage': '1Ti' } })
     await createClaim('first')
     const events: Json[] = []
@@ -166,7 +166,7 @@ describe('a quota of claims', () => {
     }
   })
 
-  it('SYS-4 applies a new limit to the later creates of the same group commit', async () => {
+  it('applies a new limit to the later creates of the same group commit', async () => {
     const medium = memoryMedium()
     api = await createServerFixture({ medium })
     await createQuota('team', { hard: { persistentvolumeclaims: '3' } })
@@ -322,7 +322,7 @@ describe('a quota of claims', () => {
     await createClaim('e', { storageClassName: 'bronze' })
   })
 
-  it('SYS-4 is charged together with all other matching quotas or not at all', async () => {
+  it('is charged together with all other matching quotas or not at all', async () => {
     await createQuota('a', { hard: { persistentvolumeclaims: '5' } })
     await createQuota('b', { hard: { 'requests.storage': '5Gi' } })
     await createQuota('c', { hard: { pods: '5' } })
@@ -340,7 +340,7 @@ describe('a quota of claims', () => {
     expect(new Set(watch.events.map(({ object }) => object.metadata.resourceVersion)).size).toBe(4)
   })
 
-  it('SYS-4 does not charge an update that does not change the usage, or a kind without a quota key', async () => {
+  it('does not charge an update that does not change the usage, or a kind without a quota key', async () => {
     await createQuota('team', { hard: { persistentvolumeclaims: '1' } })
     await createClaim('a')
     const { resourceVersion } = (await api.get(`${QUOTAS}/team`)).json.metadata
@@ -349,7 +349,7 @@ describe('a quota of claims', () => {
     expect((await api.get(`${QUOTAS}/team`)).json.metadata.resourceVersion).toBe(resourceVersion)
   })
 
-  it('SYS-4 does not apply to another namespace, or after its deletion', async () => {
+  it('does not apply to another namespace, or after its deletion', async () => {
     await api.post('/api/v1/namespaces', { metadata: { name: 'other' } })
     await api.post('/api/v1/namespaces/other/resourcequotas', {
       metadata: { name: 'none' },
@@ -363,7 +363,7 @@ describe('a quota of claims', () => {
     expect((await api.store.get('stowage.dev/namespacelimits/default'))?.key).toBeUndefined()
   })
 
-  it('SYS-4 charges the writes of a commit in order', async () => {
+  it('charges the writes of a commit in order', async () => {
     await createQuota('team', { hard: { persistentvolumeclaims: '2' } })
     const create = (name: string) => ({
       verb: 'create',
@@ -382,7 +382,7 @@ describe('a quota of claims', () => {
     expect(await getUsage('team')).toEqual({ persistentvolumeclaims: '2' })
   })
 
-  it('SYS-4 is rejected if the namespace already has the maximum number of quotas', async () => {
+  it('is rejected if the namespace already has the maximum number of quotas', async () => {
     for (let n = 0; n < NAMESPACE_LIMITS_MAX; n++)
       await createQuota(`q${n}`, { hard: { persistentvolumeclaims: '10' } })
     const { status, json } = await api.post(QUOTAS, { metadata: { name: 'more' }, spec: {} })
@@ -562,7 +562,7 @@ describe('a quota of iops and throughput', () => {
 })
 
 describe('a quota of other objects', () => {
-  it('SYS-4 counts objects by count/ keys and by the older key names', async () => {
+  it('counts objects by count/ keys and by the older key names', async () => {
     await createQuota('objects', {
       hard: {
         'count/configmaps': '1',
@@ -597,7 +597,7 @@ describe('a quota of other objects', () => {
     expect((await api.delete(`${QUOTAS}/objects`)).status).toBe(200)
   })
 
-  it("SYS-4 charges the requests of a pod's containers until the pod terminates", async () => {
+  it("charges the requests and limits of a pod's containers until the pod terminates", async () => {
     await createQuota('compute', {
       hard: { pods: '2', 'requests.cpu': '1', 'limits.memory': '1Gi', 'count/pods': '5' },
     })
@@ -624,7 +624,7 @@ describe('a quota of other objects', () => {
     expect(await getUsage('compute')).toMatchObject({ 'count/pods': '1', 'requests.cpu': '1' })
   })
 
-  it('SYS-4 requires containers to specify the cpu and memory that it limits', async () => {
+  it('requires containers to specify the cpu and memory that it limits', async () => {
     await createQuota('compute', {
       hard: { 'limits.cpu': '4', 'requests.memory': '4Gi', 'requests.ephemeral-storage': '1Gi' },
     })
@@ -638,7 +638,7 @@ describe('a quota of other objects', () => {
     )
   })
 
-  it('SYS-4 with a scope counts only the pods that match it', async () => {
+  it('with a scope counts only the pods that match it', async () => {
     await createQuota('besteffort', { hard: { pods: '1', 'count/configmaps': '0' }, scopes: ['BestEffort'] })
     await createQuota('short', { hard: { pods: '1' }, scopes: ['Terminating', 'NotBestEffort'] })
     const matchExpressions = [{ scopeName: 'PriorityClass', operator: 'In', values: ['high'] }]

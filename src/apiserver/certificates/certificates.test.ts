@@ -131,7 +131,7 @@ describe('bootstrap tokens', () => {
     return { api, revocations, authenticate: (token = TOKEN) => tokens.authenticate(token, []) }
   }
 
-  it('SYS-23 notify the listener after one of them is deleted, so that its watches can be ended', async () => {
+  it('SYS-22 notify the listener after one of them is deleted, so that its watches can be ended', async () => {
     const { authenticate, api, revocations } = await openTokens()
     await api.waitUntil(() => authenticate() !== undefined, 'the token to be known')
     expect(revocations).toEqual([])

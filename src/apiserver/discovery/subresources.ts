@@ -9,7 +9,7 @@ export interface Subresource {
   readonly verbs: readonly Verb[]
   /** Kind of the request body, if it is not the object itself. */
   readonly body?: { readonly group: string; readonly version: string; readonly kind: string }
-  /** Whether it is a stream of a container, whose content OpenAPI does not describe. */
+  /** Whether the subresource is a stream of a container. OpenAPI does not describe streams. */
   readonly isStream?: boolean
 }
 

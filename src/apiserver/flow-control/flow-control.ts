@@ -1,7 +1,7 @@
 // Shares the server's capacity among users. Requests are classified into levels; each level runs a limited number of
 // requests at a time, serves the users of waiting requests in turn, and rejects requests that wait too long or exceed the
-// queue. The group system:masters is exempt. Nodes and components have their own level, so that other users cannot lock
-// them out.
+// queue. The group system:masters and requests for non-resource paths are exempt. Nodes and components have their own level, so
+// that other users cannot lock them out.
 import { tooManyRequests } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Turn } from '../http/messages.ts'
@@ -30,7 +30,7 @@ export interface FlowControl {
    * Throws or rejects with 429 if too many requests wait, or if the request has waited too long.
    */
   start(request: FlowRequest): Promise<Turn> | Turn | undefined
-  /** Returns a message if requests of the system level were rejected within the last seconds. */
+  /** Returns a message if a request of the system level was rejected within the last REJECTION_REPORT_MS. */
   problem(): string | undefined
   /** Returns the total width of a level's running requests, and the number of its waiting requests. */
   stats(level: LevelName): { readonly running: number; readonly waiting: number }

@@ -52,7 +52,7 @@ describe('the HTTPS listener', () => {
     await listener.stop()
   })
 
-  it('SYS-19 runs pipelined requests one after the other', async () => {
+  it('SYS-19 handles pipelined requests in order', async () => {
     const paths: string[] = []
     const listener = await listen(({ path }) => {
       paths.push(path)

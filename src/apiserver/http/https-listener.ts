@@ -24,7 +24,7 @@ const HEADERS_TIMEOUT_MS = 10_000
 /** Time to send a request with its body. */
 const REQUEST_TIMEOUT_MS = 30_000
 const CONNECTION_CHECK_MS = 2_000
-/** Responses with fewer pending bytes are not counted, except those of watches. */
+/** Responses with fewer pending bytes are not counted, except those of watches. Long bodies are not counted: they wait in slices. */
 const COUNTED_BYTES_MIN = 16 * 1024
 const CLIENT_ERROR_STATUSES: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
@@ -107,7 +107,7 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
     if (turn) outgoing.once('close', () => turn.end())
     if (outgoing.destroyed) return void turn?.end()
     const headers = response.headers as Record<string, string | string[]>
-    // The request has an Upgrade header, but its Connection header does not name it.
+    // Without an upgrade there is no connection to take over: the Connection header of the request does not name Upgrade.
     if (response.tunnel) return void outgoing.writeHead(400, { connection: 'close', 'content-length': 0 }).end()
     if (response.stream) {
       outgoing.writeHead(response.status, headers)

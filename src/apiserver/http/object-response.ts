@@ -129,8 +129,8 @@ export function objectResponse(
         headers,
       )
     default: {
-      const value = { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...object }
-      return valueResponse(deps, acceptedForm, status, value, resource.kind.type, headers)
+      const typedObject = { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...object }
+      return valueResponse(deps, acceptedForm, status, typedObject, resource.kind.type, headers)
     }
   }
 }

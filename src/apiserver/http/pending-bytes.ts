@@ -1,6 +1,6 @@
 // Limits the total bytes of responses that clients have not received yet. If the limit is exceeded, connections of the
-// user with the most pending bytes are closed, first the one that has waited the longest for its client. The only response is
-// never closed.
+// user with the most pending bytes are closed, first the one that has waited the longest for its client. A response is not closed
+// if no other response has pending bytes.
 
 export interface PendingBytes {
   /** Sets the number of bytes that a response to this user still has to send. */

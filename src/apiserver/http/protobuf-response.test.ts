@@ -33,14 +33,14 @@ function decodeResponse(response: { bytes: Uint8Array; headers: Json }, type: Ob
 }
 
 describe('protobuf responses', () => {
-  it('SYS-5 contain the same object as JSON', async () => {
+  it('contain the same object as JSON', async () => {
     const { json } = await api.get(`${MAPS}/a`)
     expect(decodeResponse(await api.get(`${MAPS}/a`, ACCEPT), configMapType)).toEqual(json)
     const createResponse = await api.post(MAPS, { metadata: { name: 'b' } }, ACCEPT)
     expect([createResponse.status, decodeResponse(createResponse, configMapType).metadata.name]).toEqual([201, 'b'])
   })
 
-  it('SYS-5 contain the same list as JSON, for every kind', async () => {
+  it('contain the same list as JSON, for every kind', async () => {
     await api.post(CLASSES, { metadata: { name: 'fast' }, provisioner: 'example.com/p', allowVolumeExpansion: false })
     for (const { kind, apiVersion, plural } of api.server.resources.all) {
       if (kind.isReview) continue
@@ -51,7 +51,7 @@ describe('protobuf responses', () => {
     }
   })
 
-  it('SYS-5 contain the metadata of an object and of a list', async () => {
+  it('contain the metadata of an object and of a list', async () => {
     const { metadata } = (await api.get(`${MAPS}/a`)).json
     const partial = { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata }
     expect(decodeResponse(await api.get(`${MAPS}/a`, partialAccept('PartialObjectMetadata')), partialType)).toEqual(
@@ -69,7 +69,7 @@ describe('protobuf responses', () => {
     })
   })
 
-  it('SYS-5 contain the Status of a failure and of a success', async () => {
+  it('contain the Status of a failure and of a success', async () => {
     const failure = await api.get(`${MAPS}/absent`, ACCEPT)
     const { metadata: _, ...expected } = (await api.get(`${MAPS}/absent`)).json // an empty message is read as absent
     expect([failure.status, decodeResponse(failure, statusType)]).toEqual([404, expected])
@@ -82,7 +82,7 @@ describe('protobuf responses', () => {
     })
   })
 
-  it('SYS-5 contain a review', async () => {
+  it('contain a review', async () => {
     const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
     const { type } = ALL_KINDS.find(({ plural }) => plural === 'selfsubjectreviews')!
     const response = await api.post(path, {}, ACCEPT)
@@ -108,7 +108,7 @@ describe('protobuf watches', () => {
       return { type: event.type, object: { kind, apiVersion, ...decodeProtobuf(type, raw) } as Json }
     })
 
-  it('SYS-3 SYS-5 send objects, the bookmark after the initial state, changes and deletions', async () => {
+  it('SYS-3 send objects, the bookmark after the initial state, changes and deletions', async () => {
     const watches = [
       await api.watch(`${MAPS}?${INITIAL}`, ACCEPT),
       await api.watch(`${MAPS}?${INITIAL}&labelSelector=app`, ACCEPT),
@@ -131,7 +131,7 @@ describe('protobuf watches', () => {
     }
   })
 
-  it('SYS-5 send metadata only', async () => {
+  it('send metadata only', async () => {
     const watch = await api.watch(`${MAPS}?${INITIAL}`, partialAccept('PartialObjectMetadata'))
     await watch.waitUntil((events) => events.length === 2)
     expect(decodeEvents(watch.events, partialType)).toMatchObject([
@@ -147,7 +147,7 @@ describe('protobuf watches', () => {
     watch.close()
   })
 
-  it('send the same events as JSON watches at the same time', async () => {
+  it('send the same event as a JSON watch that is open at the same time', async () => {
     const query = `watch=1&resourceVersion=${api.store.revision}`
     const [json, protobuf] = [await api.watch(`${MAPS}?${query}`), await api.watch(`${MAPS}?${query}`, ACCEPT)]
     await api.post(MAPS, { metadata: { name: 'b' }, data: { k: 'v' } })

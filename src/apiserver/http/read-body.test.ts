@@ -22,7 +22,7 @@ describe('the body reader', () => {
     expect(await readBody(aRequest({}))).toHaveLength(0)
   })
 
-  it('SYS-4 rejects a body that is too large, declared or not', async () => {
+  it('SYS-10 rejects a body that is too large, declared or not', async () => {
     const declaredRequest = aRequest({ 'content-length': String(4 * MEBIBYTE) })
     await expect(createBodyReader()(declaredRequest)).rejects.toMatchObject({ code: 413 })
     const chunkedRequest = aRequest()

@@ -32,7 +32,7 @@ describe('parseTimeoutMs', () => {
 })
 
 describe('withTimeout', () => {
-  it('SYS-10 rejects with 504 if there is no result in time', async () => {
+  it('rejects with 504 if there is no result in time', async () => {
     const clock = manualClock()
     const result = withTimeout(new Promise(() => {}), 5_000, clock).catch((error) => error)
     await clock.advance(5_000)

@@ -483,12 +483,12 @@ describe('a fenced node', () => {
         expect(message).toContain('node "n1" is fenced')
       }
       expect((await token()).status).toBe(403)
-      // No node may do these, fenced or not.
+      // These writes are forbidden to every node, fenced or not.
       const attachment = `${STORAGE}/volumeattachments/a/status`
       expect((await send('PATCH', attachment, { status: { attached: true } }, MERGE)).status).toBe(403)
       expect((await send('DELETE', '/api/v1/nodes/n1')).status).toBe(403)
       expect((await send('PATCH', '/api/v1/nodes/n1', { spec: { taints: null } }, MERGE)).status).toBe(403)
-      // Its return requires heartbeats, the drivers, and the removal of deleted pods.
+      // To return, the node renews its lease, reports its drivers and removes deleted pods.
       const renewal = { spec: { holderIdentity: 'n1' } }
       expect((await send('PATCH', `${LEASES}/n1`, renewal, MERGE)).status).toBe(200)
       await api.delete(`${LEASES}/n1`)

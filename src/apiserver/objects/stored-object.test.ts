@@ -82,7 +82,7 @@ describe('createStoredObjects', () => {
     expect(isCached(entryOf(20_000))).toBe(false)
   })
 
-  it('SYS-1 distinguishes a committed object from an uncommitted one of the same revision', () => {
+  it('distinguishes a committed object from an uncommitted one of the same revision', () => {
     const objects = createStoredObjects(manualClock())
     objects.decode(anEntry(Buffer.from('{"metadata":{"name":"uncommitted"}}')))
     expect(objects.decode(anEntry(Buffer.from('{"metadata":{"name":"committed"}}'))).metadata.name).toBe('committed')

@@ -32,7 +32,7 @@ describe('the bootstrap authorizer', () => {
     expect(isAllowed(ADMIN, 'post /anything')).toBe(true)
   })
 
-  it('SYS-29 allows kube-controller-manager to request tokens for its controllers, and limits each controller to its own rules', () => {
+  it('SYS-9 allows kube-controller-manager to request tokens for its controllers, and limits a controller to its own rules', () => {
     const manager: UserInfo = { name: 'system:kube-controller-manager', groups: ['system:authenticated'] }
     for (const request of [
       'create serviceaccounts/token',
@@ -90,7 +90,7 @@ describe('the bootstrap authorizer', () => {
     }
   })
 
-  it('SYS-9 denies all other requests of users without further groups', () => {
+  it('SYS-9 denies users without further groups other requests for resources and paths', () => {
     for (const verb of VERBS) expect(isAllowed(ANN, `${verb} persistentvolumeclaims`)).toBe(false)
     expect(isAllowed(ANN, 'create subjectaccessreviews.authorization.k8s.io')).toBe(false)
     expect(isAllowed(ANN, 'create selfsubjectreviews')).toBe(false)
