@@ -1,7 +1,7 @@
 // The errors of the console's own routes. Errors of the API server are passed on unchanged.
 import { ApiError } from '../api/status-error.ts'
 
-/** Makes the page send the token again. The reason distinguishes the error from a 401 of the API server. */
+/** Makes the page ask the user to open the printed URL. The reason distinguishes the error from a 401 of the API server. */
 export const sessionRequired = (): ApiError =>
   new ApiError(401, 'SessionRequired', 'There is no session, or it has ended. Open the URL that the console printed.')
 

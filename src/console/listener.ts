@@ -26,7 +26,7 @@ export interface ListenOptions {
 
 const HOST = '127.0.0.1'
 const TOKEN_BYTES = 32
-/** Further connections wait. Browsers open six per host and one per tab for watches. */
+/** Further connections are closed. Browsers open six per host and one per tab for watches. */
 const CONNECTIONS_MAX = 512
 
 /** Throws a UsageError if it cannot listen on the given port. */
@@ -81,7 +81,7 @@ export async function listenConsole({ port, portFlag, loadOptions }: ListenOptio
     async close() {
       const closed = new Promise((resolve) => server.close(resolve))
       server.closeAllConnections()
-      // Not awaited: the options of a console whose API server never became ready are never loaded.
+      // Not awaited, because loading does not end if the API server never becomes ready.
       loading?.then(
         (consoleServer) => consoleServer.close(),
         () => {},

@@ -65,8 +65,9 @@ export type WatchMessage =
     }
   /**
    * The collection cannot be listed or watched. With retryAfterMs (503, 429 and others) the console tries again by itself, and
-   * then sends changes and SYNCED without a RESET. Without it (400, 403, 404, 413) the error is final until the page sends
-   * `watch` again. The socket is closed with the code 4401 when the session ends: it cannot be opened again without one.
+   * then sends changes and SYNCED without a RESET. Without it (400, 403, 404, 413 and, for too many watches, 429) the error is
+   * final until the page sends `watch` again. When the session ends, the socket is closed with the code 4401 and cannot be opened
+   * again without a new session.
    */
   | {
       readonly id: number

@@ -9,7 +9,10 @@ import { parseApiPath } from '../forward/forward-rules.ts'
 import { type CollectionSubscriber, followCollection, type WatchedCollection } from './watched-collection.ts'
 
 export interface Collections {
-  /** Throws an ApiError if the path is not forwarded or is not a collection. The returned function ends the subscription. */
+  /**
+   * Throws an ApiError if the path is not forwarded or is not a collection, or if too many collections are watched. The returned
+   * function ends the subscription.
+   */
   subscribe(
     path: string,
     create: (collection: WatchedCollection) => CollectionSubscriber,

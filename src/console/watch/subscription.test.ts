@@ -97,7 +97,7 @@ describe('createSubscription', () => {
     ])
   })
 
-  it('resumes from a revision, and sends the whole list for a revision before it', () => {
+  it('resumes from the revision of the list or a later one, and sends the whole list for an earlier revision', () => {
     const collection = createCollection()
     collection.put('a')
     collection.put('b')
@@ -109,7 +109,7 @@ describe('createSubscription', () => {
     expect(summary(subscribe(collection, '1')())).toEqual(['RESET||', 'ITEMS|a|', 'SYNCED||4'])
   })
 
-  it('does not resume before the list is complete, even if an object is deleted while it is sent', () => {
+  it('sends the revision 0 until the list is complete, even if an object is deleted while the list is sent', () => {
     const collection = createCollection()
     collection.put('a')
     collection.setListed()

@@ -1,4 +1,5 @@
-// Tests watches of tabs over one socket: list, changes, sharing, resuming, coalescing, errors and a restart of the API server.
+// Tests watches of tabs over one socket: list, changes, sharing, resuming, errors, a restart of the API server and the end of the
+// session.
 import { describe, expect, it, vi } from 'vitest'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import { createConsoleFixture } from '../console.fixture.ts'
@@ -136,7 +137,7 @@ describe('watches of the console', () => {
     await tab.until(isType('SYNCED'))
   })
 
-  it('reports a missing permission, a missing kind and a path that is not forwarded as final errors of that watch', async () => {
+  it('reports a path that is not forwarded, a kind that is not served and a single object as final errors of that watch', async () => {
     const { console, create } = await createFixture()
     const tab = await console.openTab()
     tab.send({ op: 'watch', id: 1, path: PATH })

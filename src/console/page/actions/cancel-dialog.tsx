@@ -19,8 +19,8 @@ export function CancelDialog({ view: { claim }, onClose }: { readonly view: Clai
         </dd>
         <dt>Effect</dt>
         <dd>
-          The controllers stop expanding the volume, and the quota usage decreases. Data is not affected. If the driver
-          has already expanded the volume, it keeps the larger size.
+          The controllers stop expanding the volume. Quotas may still charge the larger size. Data is not affected. If
+          the driver has already expanded the volume, it keeps the larger size.
         </dd>
       </dl>
     </WriteDialog>

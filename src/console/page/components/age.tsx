@@ -1,4 +1,4 @@
-// Shows an age that updates every second without rendering its row again.
+// Shows an age, or the time until a moment, which updates every second without rendering its row again.
 import { formatAge, formatTime } from '../logic/format.ts'
 import { nowMs } from '../state/now.ts'
 

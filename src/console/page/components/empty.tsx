@@ -1,4 +1,5 @@
-// Shows why a screen has no rows: no objects exist, none match, the list is loading, or it could not be read.
+// Shows why a screen has no rows: no objects exist, none match, the list is loading, or it could not be read. ListCount shows
+// the number of rows otherwise.
 import type { ComponentChildren } from 'preact'
 import type { CollectionState } from '../state/collection.ts'
 import { Command } from './command.tsx'

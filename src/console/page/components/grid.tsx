@@ -142,7 +142,7 @@ export class Grid<R extends Identified> extends Component<GridProps<R>, GridStat
     return this.#held.rows
   }
 
-  /** Remembers the index of the row, because searching all rows in each render would be slow. */
+  /** Returns whether the table has the focused row. Remembers its index, because a search in each render would be slow. */
   #hasFocusRow(rows: readonly R[]): boolean {
     const { focusUid } = this.state
     if (focusUid === undefined) return false

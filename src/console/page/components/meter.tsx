@@ -1,4 +1,5 @@
-// A bar that shows a share, with an optional second share behind it, such as the promised share behind the used one.
+// A bar that shows a share, with an optional second share behind it, such as the promised share behind the used one, and the
+// text for an amount that is not known.
 import { formatPercent } from '../logic/format.ts'
 
 const HIGH_SHARE = 0.75

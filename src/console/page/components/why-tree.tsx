@@ -1,4 +1,4 @@
-// Shows the tree of causes from `stowage why`, with the remedies below each cause.
+// Shows the tree of causes from `stowage why`, with the fixes below each cause.
 import type { Diagnosis, DiagnosisState } from '../../protocol.ts'
 import type { Tone } from '../logic/claim-status.ts'
 import { shortRef } from '../logic/kinds.ts'
@@ -17,7 +17,7 @@ const CHILDREN_MAX = 20
 
 interface WhyTreeProps {
   readonly diagnosis: Diagnosis
-  /** Whether to show the remedies. Their commands make no sense for simulated objects. */
+  /** Whether to show the fixes. Their commands make no sense for simulated objects. */
   readonly hasFixes?: boolean
 }
 
@@ -27,7 +27,7 @@ export const WhyTree = ({ diagnosis, hasFixes = true }: WhyTreeProps) => (
   </ul>
 )
 
-/** Consecutive causes, such as nodes, often have the same remedies, which are shown once after the last of them. */
+/** Consecutive causes, such as nodes, often have the same fixes, which are shown once after the last of them. */
 const withoutRepeatedFixes = (causes: readonly Diagnosis[]): Diagnosis[] =>
   causes.map((cause, index) =>
     JSON.stringify(cause.fixes) === JSON.stringify(causes[index + 1]?.fixes) ? { ...cause, fixes: [] } : cause,

@@ -14,7 +14,7 @@ const form: BulkForm = {
   maxFailures: '0',
 }
 
-it('SYS-13 converts a form to the same request as the command', () => {
+it('SYS-13 converts a form to a request, and describes the request in one line', () => {
   const grow = {
     kind: 'grow',
     namespace: 'shop',
@@ -42,7 +42,7 @@ it.each([
   expect(readBulkForm({ ...form, ...fields })).toMatchObject({ problem: expect.stringContaining(text) })
 })
 
-it('offers to pause a running run, and to resume or undo a paused one unless it is an undo', () => {
+it('offers to pause a running run, to resume or undo a paused one, and nothing for an ended undo or a run without changes', () => {
   const counts = { done: 1, unchanged: 0, failed: 0, unfinished: 0 }
   const request = { kind: 'migrate', from: 'silver', to: 'gold' } as const
   expect(listActions({ state: 'running', isUndo: false, counts, request })).toEqual(['pause'])

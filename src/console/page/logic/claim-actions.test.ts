@@ -66,14 +66,17 @@ it('cancels only an unfinished expansion, and retries only a claim that is not r
   expect(explainRefusal('retry', { ...context, isReady: false })).toBeUndefined()
 })
 
-it('SYS-13 returns the equivalent kubectl command of each write', () => {
+it('SYS-13 returns the request of each write and the equivalent kubectl command', () => {
   expect(sizeWrite(context.claim, '20Gi')).toEqual({
     method: 'PATCH',
     path: '/k8s/api/v1/namespaces/shop/persistentvolumeclaims/data',
     body: { spec: { resources: { requests: { storage: '20Gi' } } } },
     command: `kubectl patch pvc data -n shop --type merge -p '{"spec":{"resources":{"requests":{"storage":"20Gi"}}}}'`,
   })
-  expect(attributesWrite(context.claim, 'gold').body).toEqual({ spec: { volumeAttributesClassName: 'gold' } })
+  expect(attributesWrite(context.claim, 'gold')).toMatchObject({
+    body: { spec: { volumeAttributesClassName: 'gold' } },
+    command: `kubectl patch pvc data -n shop --type merge -p '{"spec":{"volumeAttributesClassName":"gold"}}'`,
+  })
   expect(deleteWrite(context.claim)).toMatchObject({
     method: 'DELETE',
     body: { preconditions: { uid: 'uid-data' } },

@@ -1,4 +1,5 @@
-// Builds a row of the claims table: the claim with its pods, its measured usage and the reason why it is not ready.
+// Builds the rows of the claims table: a claim with its pods, its measured usage and the reason why it is not ready. Also filters
+// and sorts them.
 import type { DfClaim, WhyLine } from '../../protocol.ts'
 import type { ClaimRow } from '../rows/claim.ts'
 import type { PodRow } from '../rows/pod.ts'

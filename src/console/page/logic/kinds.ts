@@ -1,4 +1,4 @@
-// Formats object references in the form that kubectl accepts, with short names of kinds.
+// Formats object references as KIND/NAME, with the short names of kinds that kubectl or, for `va`, `stowage retry` accepts.
 
 const SHORT_KINDS: Readonly<Record<string, string>> = {
   PersistentVolumeClaim: 'pvc',

@@ -1,4 +1,5 @@
-// Marks a lost node as out of service, so that its pods are removed and its volumes detached, and removes that taint again.
+// The writes that mark a lost node as out of service, so that its pods are removed and its volumes detached, and that remove the
+// taint again. Also explains why a node cannot be marked.
 import { type NodeRow, OUT_OF_SERVICE } from '../rows/cluster.ts'
 
 const VALUE = 'nodeshutdown'
@@ -23,7 +24,7 @@ export function outOfServiceWrite(node: TaintedNode) {
   }
 }
 
-/** The server rejects it if the taint is no longer at the position that was shown. */
+/** The server rejects the write if the taint is no longer at the position that was shown. */
 export function backInServiceWrite(node: TaintedNode) {
   const index = node.taints.findIndex(({ key }) => key === OUT_OF_SERVICE)
   return {

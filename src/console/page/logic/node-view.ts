@@ -1,4 +1,4 @@
-// Builds a row of the nodes table: health, drivers, attach slots, storage, volumes and IO.
+// Builds and sorts the rows of the nodes table: health, drivers, attach slots, storage, volumes and IO.
 import type { DfClaim } from '../../protocol.ts'
 import { type CsiNodeRow, type NodeRow, OUT_OF_SERVICE } from '../rows/cluster.ts'
 import type { CapacityRow } from '../rows/storage.ts'

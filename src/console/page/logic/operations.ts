@@ -28,7 +28,7 @@ export interface OperationGroup {
   readonly oldestMs: number | undefined
 }
 
-/** Returns the groups with the most retried operations first. */
+/** Returns the groups, those with the most operations in the phase Retrying first. */
 export function groupOperations(rows: readonly OperationRow[], grouping: Grouping): OperationGroup[] {
   const groups = new Map<string, { -readonly [K in keyof OperationGroup]: OperationGroup[K] }>()
   for (const row of rows) {

@@ -2,7 +2,7 @@
 
 type Value = string | number | boolean | null | undefined | readonly Value[] | { readonly [key: string]: Value }
 
-/** A plain text that YAML reads as a string. Everything else is quoted. */
+/** A plain text that YAML reads as a string. Other texts are quoted, or are literal blocks if they have line breaks. */
 const PLAIN = /^[A-Za-z_./][A-Za-z0-9_./@%+=()-]*(?:[ :][A-Za-z0-9_./@%+=()-]+)*$/
 const RESERVED = /^(?:true|false|yes|no|on|off|null|~|y|n|\.inf|\.nan)$|^[-+.]?\d/i
 

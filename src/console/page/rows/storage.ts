@@ -15,7 +15,7 @@ const namedRow = ({ metadata }: ConsoleObject): NamedRow => ({
   deletedMs: timeOf(metadata.deletionTimestamp as string | undefined),
 })
 
-/** Labels for each of which a node must have one of the values: the segment of a volume or a capacity report. */
+/** The segment of a volume or a capacity report: a node is in it if its label of each key has one of the values. */
 export type Segment = readonly { readonly key: string; readonly values: readonly string[] }[]
 
 export interface VolumeRow extends NamedRow {

@@ -53,7 +53,7 @@ it('reports each change with the row before and after it', () => {
   ])
 })
 
-it('SYS-13 keeps the rows before a retry, and reports an error without a retry as final', () => {
+it('SYS-13 stays synced after an error with a retry, and fails after an error without one', () => {
   const forbidden = createCollection()
   forbidden.apply({ id: 1, type: 'ERROR', code: 403, reason: 'Forbidden', message: 'no' })
   expect(forbidden.state.value).toEqual({ is: 'failed', error: { code: 403, reason: 'Forbidden', message: 'no' } })

@@ -3,7 +3,7 @@
 //
 //                    exists                                   being deleted
 //   finalizer        publish until attached, or if unlisted   unpublish
-//   no finalizer     publish, even if the status is attached  mark as detached
+//   no finalizer     publish, even if the status is attached  mark as detached if the status is attached
 //   driver without PUBLISH_UNPUBLISH_VOLUME: mark as attached; if being deleted, remove a finalizer left by an earlier driver version
 import { type Attachment, isAttached, isBeingDeleted } from '../attachment-index.ts'
 

@@ -1,5 +1,5 @@
-// Reads the time at which each capacity report last changed. It is in the managed fields, which watches omit, so the reports are
-// polled every half minute.
+// Reads the time at which each capacity report last changed. The watches of the console omit managed fields, which contain this
+// time, so the reports are polled every half minute.
 import { useEffect, useState } from 'preact/hooks'
 import { request } from '../../state/api.ts'
 

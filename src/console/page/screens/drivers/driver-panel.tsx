@@ -104,7 +104,7 @@ function Leaks({ name }: { readonly name: string }) {
   )
 }
 
-/** The command lists all. */
+/** Bounds the leaks that are described. `stowage leaks` lists all. */
 const LEAKS_SHOWN_MAX = 20
 
 function Capabilities({ driver }: { readonly driver: DriverRow }) {
