@@ -1,6 +1,6 @@
 // Parses YAML, such as request bodies and configuration files: one document, only values that JSON can represent, with bounds on
-// size, depth and aliases. A body that is a JSON object is parsed by parse-json.ts, which is faster; kubectl sends JSON with any
-// content type.
+// size, depth and aliases. A body that is a JSON object is parsed by parse-json.ts, which is faster: kubectl sends the JSON of an
+// apply as application/apply-patch+yaml.
 import { isUtf8 } from 'node:buffer'
 import type { CST, Document, LineCounter, Node, ParsedNode, Scalar } from 'yaml'
 import { VALUES_MAX } from './decode.ts'

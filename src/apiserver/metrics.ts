@@ -1,4 +1,4 @@
-// Metrics of the API server and its store. Metrics that exist in Kubernetes have the same names.
+// Metrics of the API server, its store and its process. Metrics that exist in Kubernetes have the same names.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { ScrubStats, Store } from '../store/index.ts'
 

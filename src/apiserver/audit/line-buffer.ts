@@ -12,7 +12,7 @@ export interface LineBatch {
 export interface LineBuffer {
   /** The number of lines in the buffer. */
   readonly lineCount: number
-  /** Adds a line with its newline, or returns false if it does not fit. The lines of a batch count until the batch is released. */
+  /** Adds a line with its newline, or returns false if it does not fit. A batch occupies the buffer until it is released. */
   add(line: string): boolean
   takeBatch(): LineBatch
 }

@@ -24,7 +24,7 @@ const HEADERS_TIMEOUT_MS = 10_000
 /** Time to send a request with its body. */
 const REQUEST_TIMEOUT_MS = 30_000
 const CONNECTION_CHECK_MS = 2_000
-/** Responses with fewer pending bytes are not counted, except those of watches. Long bodies are not counted: they wait in slices. */
+/** Responses with fewer pending bytes are not counted, except those of watches. Nor are long bodies, which wait in slices. */
 const COUNTED_BYTES_MIN = 16 * 1024
 const CLIENT_ERROR_STATUSES: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',

@@ -32,7 +32,7 @@ describe('the bootstrap authorizer', () => {
     expect(isAllowed(ADMIN, 'post /anything')).toBe(true)
   })
 
-  it('SYS-9 allows kube-controller-manager to request tokens for its controllers, and limits a controller to its own rules', () => {
+  it('SYS-9 lets kube-controller-manager request tokens for its controllers, and limits a controller to its own rules', () => {
     const manager: UserInfo = { name: 'system:kube-controller-manager', groups: ['system:authenticated'] }
     for (const request of [
       'create serviceaccounts/token',
