@@ -18,7 +18,7 @@ export interface MergeShape {
 }
 
 export interface MergeField {
-  /** Merge key of a list, or '' for a list of scalars. A list without it is replaced. */
+  /** Merge key of a list, or '' for a list of scalars. If absent, the list is replaced. */
   readonly merge?: string
   /** The merge rules of the object, or of each item of the list. */
   readonly shape?: MergeShape

@@ -1,5 +1,6 @@
 // Maintains an index record per namespace with the names of its quotas and limit ranges. Every write that creates or
-// deletes one of them, or changes its spec, also writes the record. Every write that they may apply to reads the record:
+// deletes one of them, or changes its spec, also writes the record. A write to which a quota or limit range may apply reads the
+// record first, for two reasons:
 //  - in a namespace without quotas or limit ranges, one lookup is enough;
 //  - the read is a condition of the transaction (`find`): the transaction is repeated if another server changes the quotas
 //    or limit ranges before the commit. `list` has no such guarantee.

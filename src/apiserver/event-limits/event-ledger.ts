@@ -1,5 +1,5 @@
 // Tracks the stored events by age, with their number and bytes in each namespace and in total, and decides which events
-// exceed the limits: those with the oldest last change.
+// exceed the limits: those whose last change is the oldest.
 import type { Revision } from '../../store/index.ts'
 
 interface Limit {

@@ -154,7 +154,7 @@ export async function listResponse(
 
 const MEDIA_TYPES = { json: JSON_TYPE, yaml: 'application/yaml', protobuf: PROTOBUF_MEDIA } as const
 
-/** Builds the response with a value of the type: one that is not stored, or that needs a form other than the stored one. */
+/** Builds the response with a value that is not stored, or that needs a form other than the stored one. */
 export async function valueResponse(
   { clock }: Pick<ResponseDeps, 'clock'>,
   acceptedForm: AcceptedForm,

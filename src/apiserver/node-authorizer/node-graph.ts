@@ -16,7 +16,7 @@ export interface NodeGraph {
   isRelated(nodeName: string, object: { resource: GraphResource; namespace: string; name: string }): boolean
 }
 
-/** A node can create pods with this annotation, so they must not give it access to other objects. */
+/** A node can create pods with this annotation, so these pods must not give the node access to other objects. */
 export const MIRROR_POD_ANNOTATION = 'kubernetes.io/config.mirror'
 
 interface PodEdges {

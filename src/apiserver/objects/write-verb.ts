@@ -14,7 +14,7 @@ import type { Update } from '../verbs/update.ts'
 /** A write whose body is decoded and validated as far as possible without the store. */
 export type WriteVerb = {
   readonly target: WriteTarget
-  /** Texts of the Warning headers. A patch adds them when it runs, so read them afterwards. */
+  /** Texts of the Warning headers. A patch adds its warnings when it runs, so read the list afterwards. */
   readonly warnings: readonly string[]
 } & (
   | { readonly do: 'create'; readonly body: KubeObject }

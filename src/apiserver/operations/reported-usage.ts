@@ -1,5 +1,6 @@
-// Keeps the usage of volumes that node agents in other processes report, and exposes it as one metric. Its name differs from those
-// of the kubelet metrics, which the agents expose themselves. Otherwise a query over all processes would count the usage twice.
+// Keeps the usage of volumes that node agents in other processes report, and exposes it as one metric. The agents also expose the
+// usage, under the names of the kubelet metrics. This metric has another name, so that a query over all processes does not count
+// the usage twice.
 import { Gauge, type Registry } from 'prom-client'
 import { REPORTED_VOLUMES_MAX } from '../../api/kinds/operation/operation-report.ts'
 import {

@@ -127,7 +127,7 @@ const ADDRESS_TYPES = ['InternalIP', 'ExternalIP', 'InternalDNS', 'ExternalDNS',
 const findAddress = ({ status }: Readonly<Node>): string | undefined =>
   ADDRESS_TYPES.map((type) => status?.addresses?.find((address) => address.type === type)?.address).find(Boolean)
 
-/** Any node has a certificate of the same CA, so this node's name must be in it. */
+/** Every node has a certificate of the same CA, so the certificate must name this node. */
 function checkIdentity(nodeName: string, certificate: PeerCertificate): Error | undefined {
   const { CN: commonName } = certificate.subject
   const names = (certificate.subjectaltname ?? '').split(', ')

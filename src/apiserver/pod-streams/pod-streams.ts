@@ -146,7 +146,7 @@ interface UpgradedAgent {
   readonly head: Buffer
 }
 
-/** Time in which the listener must take over the response. It does not if the client has disconnected or the request has timed out. */
+/** Time in which the listener must take over the response. After a disconnect or timeout of the client, it does not. */
 const TAKEOVER_MS_MAX = 10_000
 
 function tunnelResponse(

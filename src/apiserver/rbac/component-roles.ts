@@ -9,7 +9,7 @@ const KUBE_SYSTEM = 'kube-system'
 /** The components that run in the server process. The node agents have the identities of their nodes. */
 export type InProcessComponent = Exclude<Component, 'capacity-templates' | 'health-monitor' | 'leaks' | 'node' | 'sdk'>
 
-/** Service accounts in kube-system, under the names of Kubernetes where it has the same controller. */
+/** Service accounts in kube-system. If Kubernetes has the same controller, the account has the name that Kubernetes uses. */
 const ACCOUNTS: Readonly<Record<Exclude<InProcessComponent, 'manager' | 'scheduler'>, string>> = {
   'account-tokens': 'tokens-controller',
   attacher: 'stowage-attacher',

@@ -1,4 +1,4 @@
-// Decides whether the rules that a user holds cover other rules, and describes those that they do not cover.
+// Decides whether the rules that a user holds cover other rules, and describes the rules that are not covered.
 import type { PolicyRule } from '../../api/kinds/rbac/rbac-schema.ts'
 import { ALL, matchesPath } from './rule-match.ts'
 

@@ -28,7 +28,7 @@ export interface Authenticator {
   authenticateToken(token: string, audiences?: readonly string[]): TokenAuthentication | undefined
 }
 
-/** An authenticator whose CA and revocations can be replaced. The next request is checked by the new ones. */
+/** An authenticator whose CA and revocations can be replaced. The new ones apply from the next request. */
 export interface ReloadableAuthenticator extends Authenticator {
   /** Throws if the PEM has no valid certificate. */
   setCaCert(caCert: string): void
