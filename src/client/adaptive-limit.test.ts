@@ -27,7 +27,7 @@ function createFixture() {
     inFlight,
     respond,
     /** Reduces the limit to the minimum. */
-    async reject() {
+    async reduceToMinimum() {
       for (let i = 0; i < 6; i++) {
         respond(429)
         await clock.advance(1_000)
@@ -44,12 +44,12 @@ function createFixture() {
 
 describe('the adaptive limit', () => {
   it('SYS-29 halves the limit after 429, once for a burst, down to a minimum', async () => {
-    const { limit, respond, clock, reject, lines } = createFixture()
+    const { limit, respond, clock, reduceToMinimum, lines } = createFixture()
     expect(limit.inFlightMax).toBe(100)
     for (let i = 0; i < 20; i++) respond(429)
     expect(limit.inFlightMax).toBe(50)
     await clock.advance(1_000)
-    await reject()
+    await reduceToMinimum()
     expect(limit.inFlightMax).toBe(4)
     expect(lines).toEqual(['the API server is overloaded; sending fewer requests at a time'])
   })
@@ -64,8 +64,8 @@ describe('the adaptive limit', () => {
   })
 
   it('SYS-29 raises the limit after accepted requests, but not after server errors, aborted requests or missing responses', async () => {
-    const { limit, respond, reject, lines } = createFixture()
-    await reject()
+    const { limit, respond, reduceToMinimum, lines } = createFixture()
+    await reduceToMinimum()
     for (const code of [0, 499, 500, 503, 504]) for (let i = 0; i < 1_000; i++) respond(code)
     expect(limit.inFlightMax).toBe(4)
     for (let i = 0; i < 1_000; i++) respond(201)
@@ -74,8 +74,8 @@ describe('the adaptive limit', () => {
   })
 
   it('SYS-29 sends waiting requests in order when others finish', async () => {
-    const { send, inFlight, reject } = createFixture()
-    await reject()
+    const { send, inFlight, reduceToMinimum } = createFixture()
+    await reduceToMinimum()
     const requests = send(6)
     await settle()
     expect(inFlight.map(({ name }) => name)).toEqual(['item-0', 'item-1', 'item-2', 'item-3'])
@@ -105,8 +105,8 @@ describe('the adaptive limit', () => {
   })
 
   it('SYS-29 sends a background write even if other requests are always waiting', async () => {
-    const { send, sendBackground, inFlight, reject } = createFixture()
-    await reject()
+    const { send, sendBackground, inFlight, reduceToMinimum } = createFixture()
+    await reduceToMinimum()
     const requests = [...send(8), ...sendBackground(2)]
     await settle()
     inFlight[0]!.finish()
@@ -123,8 +123,8 @@ describe('the adaptive limit', () => {
   })
 
   it('SYS-29 rejects a waiting request when its signal is aborted, and never sends it', async () => {
-    const { send, inFlight, reject } = createFixture()
-    await reject()
+    const { send, inFlight, reduceToMinimum } = createFixture()
+    await reduceToMinimum()
     const firstRequests = send(4)
     const abort = new AbortController()
     const [waitingRequest] = send(1, abort.signal)

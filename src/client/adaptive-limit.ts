@@ -1,7 +1,7 @@
 // Limits a client's requests in flight, and adapts the limit to the API server: a 429 response or a slow response halves the
 // limit, at most once a second, and other responses without a server error raise it again. Requests beyond the limit wait in
-// call order. Watches are not limited. Background writes, such as events, have a lower priority: one of them is in flight at a
-// time while many other requests are.
+// call order. Watches are not limited. Background writes, such as events, have a lower priority: while many other requests are
+// in flight, only one background write is sent at a time.
 import { requestAborted } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'

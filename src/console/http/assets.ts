@@ -1,5 +1,5 @@
-// Serves the built page: index.html for `/`, and its scripts and styles, compressed if the browser accepts it. They contain no
-// data, so they need no session. The files are read once, on the first request.
+// Serves the built page: index.html for `/`, and its scripts and styles, compressed if the browser accepts it. These files contain
+// no data, so they need no session. They are read once, on the first request.
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'

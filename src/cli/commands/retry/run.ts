@@ -62,7 +62,7 @@ export interface RetryResult {
   readonly name: string
   readonly requestedAt: string
   readonly isDryRun: boolean
-  /** Undefined if they cannot be read, for example because the server does not serve operations. */
+  /** Undefined if the operations cannot be read, for example because the server does not serve them. */
   readonly operations: readonly Operation[] | undefined
 }
 

@@ -9,7 +9,7 @@ export type SidecarController = (typeof CONTROLLERS)[number]
 
 export interface ControllerSelection {
   readonly enabledNames: ReadonlySet<SidecarController>
-  /** Those that --controllers names. The driver must support them. */
+  /** The controllers that --controllers includes by name. The driver must support them. */
   readonly requiredNames: ReadonlySet<SidecarController>
 }
 

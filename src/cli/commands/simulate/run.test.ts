@@ -85,7 +85,7 @@ describe('a simulation through a client', () => {
     ])
   })
 
-  it('PLUS-2 replaces and adds classes, with the capacity of new ones', async () => {
+  it('PLUS-2 adds classes with their capacity', async () => {
     const storage = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '20Gi' } } }
     const claim = { metadata: { name: 'a' }, spec: { ...storage, storageClassName: 'large' } }
     const volumes = [{ name: 'a', persistentVolumeClaim: { claimName: 'a' } }]

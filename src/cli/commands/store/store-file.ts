@@ -26,7 +26,7 @@ export function storeFileOf(path: string): string {
   return file
 }
 
-/** Returns whether the paths are those of archives. Throws if only some are, and if other backups are combined. */
+/** Returns whether all paths are archives. Throws if there are several paths and one of them is not an archive. */
 export async function areArchives(paths: readonly string[]): Promise<boolean> {
   const isFile = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
   const results = await Promise.all(paths.map(async (path) => isFile(path) && (await isArchiveFile(path))))

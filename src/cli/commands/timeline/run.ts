@@ -43,7 +43,7 @@ export async function runTimeline(object: string, flags: TimelineFlags, deps: Ti
 
 const KINDS = [persistentVolumeClaimKind, persistentVolumeKind]
 
-/** `namespace` is that of the kubeconfig. */
+/** `namespace` is the namespace of the kubeconfig, for a claim without the flag --namespace. */
 export function parseTarget(
   text: string,
   flags: Pick<TimelineFlags, 'namespace' | 'uid'>,

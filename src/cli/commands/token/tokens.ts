@@ -33,7 +33,7 @@ export interface CreateTokenFlags extends TokenFlags {
 
 export interface TokenDeps {
   readonly clock: Clock
-  /** Default: that of the process. */
+  /** Default: the environment of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>
 }
 

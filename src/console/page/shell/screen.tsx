@@ -1,4 +1,4 @@
-// Shows the screen of the route. All screens except the first two are loaded when they are first opened.
+// Shows the screen of the route. All screens except Overview and Claims are loaded when they are first opened.
 import { Component, type ComponentType } from 'preact'
 import { Skeleton } from '../components/empty.tsx'
 import type { ScreenName } from '../logic/url.ts'

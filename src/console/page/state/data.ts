@@ -50,7 +50,7 @@ async function sendChecks(): Promise<void> {
     while (next.size > CACHED_CHECKS_MAX) next.delete(next.keys().next().value!)
     accessCache.value = next
   } catch {
-    // The actions stay disabled; the server would refuse them anyway if it cannot answer.
+    // The actions stay disabled until the checks are sent again.
   }
   setTimeout(() => forget(keys), RECHECK_MS)
 }
