@@ -77,7 +77,7 @@ export function isPodProcess(view: ProcessView, { nodesDir, podUids }: ProcessMa
 
 const podUidOf = (cgroup: string): string | undefined => /\/stowage-pods\/pod([^/\n]+)/.exec(cgroup)?.[1]
 
-/** The server passes to each driver that it starts the path of a socket in a node's directory. */
+/** A driver that the server started has the path of a socket in a node's directory in its environment. */
 export const isDriverProcess = ({ driverSocket }: ProcessView, { nodesDir }: ProcessMarks): boolean =>
   driverSocket.startsWith(`${nodesDir}/`)
 
