@@ -35,7 +35,7 @@ async function waitUntilMounted(nodeName: string): Promise<void> {
 }
 
 describe('a volume that no pod uses', () => {
-  it('SYS-18 is not enqueued until a pod on a node uses its claim', async () => {
+  it('SYS-18 is not enqueued, unlike a volume whose claim is used by a pod on a node', async () => {
     fixture = await createAttachingFixture()
     await fixture.createVolume()
     await fixture.client.create(persistentVolumeKind, {
@@ -128,13 +128,14 @@ describe('a pod on a node', () => {
     expect(fixture.fake.record.calls.filter(({ method }) => method === 'ControllerPublishVolume')).toHaveLength(1)
   })
 
-  it('SYS-18 has its volume attached only after its node is created', async () => {
+  it('SYS-18 has no attachment until its node is created', async () => {
     fixture = await createAttachingFixture()
     await fixture.createVolume()
     const instance = await fixture.start()
     await fixture.createPod('web', 'later')
     await fixture.settle()
     expect(instance.queueState('data')?.message).toBe('node later, where a pod needs the volume, does not exist')
+    expect(await fixture.attachments()).toEqual([])
     await fixture.client.create(nodeKind, { metadata: { name: 'later' } } as never)
     await fixture.waitUntil(async () => (await fixture.attachments()).length === 1, 'the attachment to be created')
   })
@@ -348,7 +349,7 @@ describe('a lost node', () => {
     await fixture.waitUntil(() => fixture.publishedNodeIds().join() === 'id-right', 'the volume to move')
   })
 
-  it('SYS-18 keeps its volumes until it has unmounted them if it recovers in time', async () => {
+  it('SYS-18 keeps its volumes after it recovers, until it has unmounted them', async () => {
     await mountAndLoseNode()
     await fixture.deletePod('web')
     await fixture.settle()

@@ -1,4 +1,5 @@
-// Kills the process before and after each of its first calls and starts another one, which must reach the same end state.
+// Kills the process before and after each of its first calls, or at random calls during a random sequence of actions, and
+// starts another process, which must reach the same end state.
 // Invariants: no single-node volume is published on two nodes, no volume is mounted on a node on which it is not
 // published, and no volume is published without an attachment.
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-// The state of a node that attach and detach depend on: ready, out of service, and its mounted volumes. Pure.
+// The state of a node that attach and detach depend on: ready, out of service, recreated, and its mounted volumes. Pure.
 import { isOutOfService as hasOutOfServiceTaint } from '../../api/kinds/node/fencing.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import { attachedVolumeNameOf, attachmentNameOf, parseAttachedVolumeName } from '../../volumes/attachment-names.ts'

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { VolumeStates } from './volume-state.ts'
 
 describe('VolumeStates', () => {
-  it('SYS-18 lists the volumes that wait for a node, until they wait for something else', () => {
+  it('SYS-18 lists the volumes that wait for a node or for capacity on it, until their waits change', () => {
     const states = new VolumeStates()
     const node = { kind: 'node', nodeName: 'left' } as const
     const capacity = { kind: 'capacity', nodeName: 'left' } as const

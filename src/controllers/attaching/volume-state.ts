@@ -3,7 +3,7 @@
 import type { VolumeOnNode } from '../../volumes/attachment-names.ts'
 import type { Wait } from './plan-volume.ts'
 
-/** Removed when empty: bounded by the number of volumes that are attached, being attached, or waiting. */
+/** Removed when empty: bounded by the number of volumes that are being attached, wait, or have an unresolved problem. */
 export interface VolumeState {
   /**
    * By attachment uid: the monotonic time since which the attachment's node has been deleted and no pod has needed the attachment.
