@@ -28,13 +28,13 @@ export const EXCEPTIONS: readonly Exception[] = [
   {
     file: 'src/controllers/binding/binding.test.ts',
     message: TRANSACTION,
-    tests: ['binding, atomic commits > PROV-6 needs a constant number of reconciles per claim and per volume'],
+    tests: ['binding, atomic commits > PROV-6 binds 200 waiting claims with a few reconciles per claim and per volume'],
   },
   {
     file: 'src/controllers/expanding/expanding.test.ts',
     message: TRANSACTION,
     tests: [
-      'expanding a claim > REX-1 writes steps with the resourceVersion as a precondition, and failures without it',
+      "expanding a claim > REX-1 writes the claim's steps with its resourceVersion as a precondition, and failures and the volume without one",
     ],
   },
   {
@@ -51,7 +51,7 @@ export const EXCEPTIONS: readonly Exception[] = [
     tests: [
       "modifying a bound claim's class > VAC-5 calls the driver with the parameters of the class and updates the volume and the claim",
       'a driver that fails > VAC-6 does not write a repeated error again',
-      'writes that fail > VAC-5 reads the claim again after a conflict, without an event',
+      'writes that fail > VAC-5 reads the claim again after a conflict, and records no failure',
       'writes that fail > VAC-5 repeats the call if the server fails before the result is saved',
     ],
   },

@@ -196,7 +196,7 @@ for (const isAtomic of [true, false]) {
       ],
     ]
     for (const [problem, volume, claim, reason] of MISMATCHES) {
-      it(`PROV-4 does not bind a claim to a named volume that ${problem}, and leaves the volume unchanged`, async () => {
+      it(`PROV-4 does not bind a claim to a named volume that ${problem}, and does not set the claimRef of the volume`, async () => {
         await start()
         await fixture.createVolume('pv', { ...volume, ...AVAILABLE_STATUS })
         await fixture.createClaim('c', { ...claim, spec: { volumeName: 'pv', ...claim.spec } })
@@ -310,7 +310,7 @@ for (const isAtomic of [true, false]) {
       }
     })
 
-    it('PROV-6 needs a constant number of reconciles per claim and per volume', async () => {
+    it('PROV-6 binds 200 waiting claims with a few reconciles per claim and per volume', async () => {
       await start()
       const COUNT = 200
       for (let n = 0; n < COUNT; n++) await fixture.createClaim(`c${n}`)

@@ -118,12 +118,12 @@ describe('the claim waker', () => {
 
   it('PROV-5 wakes no claim for a volume that is being bound, even if the volume changes', () => {
     const harness = createHarness()
-    harness.volumes.put(aVolume({ name: 'x' }))
-    harness.index.assume('x')
-    harness.volumes.put(aVolume({ name: 'x', labels: { changed: 'yes' } }))
     harness.createClaim({ name: 'a' })
     harness.runQueue()
-    expect([harness.volumeByClaim.size, harness.index.candidate('x')]).toEqual([0, undefined])
+    harness.index.assume('x')
+    harness.volumes.put(aVolume({ name: 'x' }))
+    harness.volumes.put(aVolume({ name: 'x', labels: { changed: 'yes' } }))
+    expect([harness.queuedKeys, harness.index.candidate('x')]).toEqual([[], undefined])
   })
 
   it('PROV-6 wakes a claim again for a volume that became free during its reconcile', () => {

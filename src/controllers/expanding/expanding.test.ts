@@ -302,7 +302,7 @@ describe('expanding a claim', () => {
     await fixture.waitUntil(() => fixture.bytes() === 16 * GI, 'the driver to expand the volume')
   })
 
-  it('REX-1 writes steps with the resourceVersion as a precondition, and failures without it', async () => {
+  it("REX-1 writes the claim's steps with its resourceVersion as a precondition, and failures and the volume without one", async () => {
     const bodies: [string, { metadata: Record<string, unknown> }][] = []
     fixture.setExpandEffect(failWith('INTERNAL'), 1)
     await fixture.createClaim()
@@ -388,7 +388,7 @@ describe('failures', () => {
     expect(fixture.expandCalls()).toHaveLength(1)
   })
 
-  it('REX-7 retries a final error with backoff and accepts a new size', async () => {
+  it('REX-7 backs off after a final error, and requests a new size immediately', async () => {
     fixture.setExpandEffect(failWith('PERMISSION_DENIED'))
     const instance = await startExpansionTo('11Gi')
     await fixture.waitUntil(

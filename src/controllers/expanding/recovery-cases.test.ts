@@ -1,4 +1,4 @@
-// Tests the cases of recovery from expansion failure in KEP-1790: the fields of the claim and the volume after each write.
+// Tests the cases of recovery from expansion failure in KEP-1790: the fields of the claim and the volume at each step.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type ClaimView, createExpandingFixture, type ExpandingFixture } from './expanding.fixture.ts'
 

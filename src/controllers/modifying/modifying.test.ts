@@ -598,7 +598,7 @@ describe('a driver that fails', () => {
 })
 
 describe('writes that fail', () => {
-  it('VAC-5 reads the claim again after a conflict, without an event', async () => {
+  it('VAC-5 reads the claim again after a conflict, and records no failure', async () => {
     await createFixtureWithSilver()
     await fixture.createClass('bronze', { iops: '5' })
     let conflicts = 1

@@ -75,7 +75,7 @@ describe('planModification', () => {
     })
   })
 
-  it('VAC-7 restores the attributes in the undo record with any next call', () => {
+  it('VAC-7 sets the attributes in the undo record with any next call', () => {
     forAnySituation((situation) => {
       const plan = planModification(situation)
       if (plan.do !== 'modify') return

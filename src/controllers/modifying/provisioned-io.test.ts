@@ -50,11 +50,11 @@ describe('iops and throughput of a bound claim', () => {
     fixture.start()
     await fixture.setIo(requested)
     await waitForIo(amounts)
-    const expectedClaim = {
+    const expectedAttributes = {
       iops: String(Number(requested.iops.replace('k', '000'))),
       throughput: requested.throughput.replace('Mi', ''),
     }
-    expect(fixture.driverAttributes()).toEqual(expectedClaim)
+    expect(fixture.driverAttributes()).toEqual(expectedAttributes)
     expect((await readIo()).allocated).toEqual(amounts)
     expect((await fixture.volume()).spec?.capacity).toEqual({ storage: '1Gi', ...amounts })
   })
@@ -126,7 +126,7 @@ describe('iops and throughput of a bound claim', () => {
 
 describe('a driver that fails', () => {
   it.each(['INVALID_ARGUMENT', 'OUT_OF_RANGE'] as const)(
-    'PIO-5 sets Failed after %s, retries after slowRetryMs, and applies other values immediately',
+    'PIO-5 sets Failed after %s, does not retry before slowRetryMs has passed, and applies other values immediately',
     async (code) => {
       await createFixtureWithIo()
       fixture.failCalls(code, 1)

@@ -95,7 +95,10 @@ export function beginPatch(
   }
 }
 
-/** Returns the patch to write after the driver has confirmed the modification. It has no precondition: an edit does not change the result. */
+/**
+ * Returns the patch to write after the driver has confirmed the modification. The only precondition is the uid, because an
+ * edit of the claim does not change the result.
+ */
 export function finishPatch(
   { claim, situation, target, changedParts, nowMs }: PatchInput,
   call: ModifyCall,
