@@ -100,7 +100,7 @@ describe('the capacity producer', () => {
     expect(await fixture.summary()).toEqual(['only-a a 0'])
   })
 
-  it('CAP-10 rejects a driver without GET_CAPACITY, with a message that explains how to disable capacity', async () => {
+  it('rejects a driver without GET_CAPACITY, with a message that explains how to disable capacity', async () => {
     const fixture = await createCapacityFixture({ settings: { controller: ['CREATE_DELETE_VOLUME'] } })
     await expect(fixture.start()).rejects.toThrow(
       /does not report the controller capability GET_CAPACITY. Run its provisioner without/,
@@ -186,7 +186,7 @@ describe('the capacity producer, on changes', () => {
     expect(fixture.writes).toEqual(['create', 'create', 'patch'])
   })
 
-  it('CAP-8 SYS-16 calls GetCapacity and writes once per affected object for a batch of volumes', async () => {
+  it('CAP-8 calls GetCapacity and writes once per affected object for a batch of volumes', async () => {
     const fixture = await createFixtureWithTwoZones()
     await fixture.createClass('fast')
     await fixture.createClass('mirrored', { copies: '2' })

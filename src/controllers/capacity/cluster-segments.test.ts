@@ -72,7 +72,7 @@ describe('createClusterSegments', () => {
     expect(start().ids()).toEqual(['[["rack","1"],["zone","a"]]'])
   })
 
-  it('CAP-4 includes a node as soon as its Node, CSINode and all labels exist, in any order', () => {
+  it('CAP-4 includes a node as soon as its CSINode, Node and all labels exist, and follows their changes', () => {
     const { nodes, csiNodes, start } = createCluster()
     const { ids, changes, segments } = start()
     csiNodes.put(aCsiNode('n1', ['zone']))

@@ -1,5 +1,5 @@
-// An item is a storage class in a topology segment; one capacity object describes one item. Its key is derived from
-// both: the queue contains each item once, and an object determines the key of its item.
+// An item is a storage class in a topology segment; one capacity object describes one item. The key of an item is derived
+// from class and segment, so the queue contains each item once, and the key can be computed from the item's object.
 import { csiStorageCapacityKind } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'

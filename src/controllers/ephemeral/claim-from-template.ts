@@ -1,5 +1,6 @@
 // Builds the claim of a generic ephemeral volume from the volume's template. The claim is named after pod and volume and
-// owned by the pod, so that the garbage collector deletes it with the pod. Pure.
+// owned by the pod, so that the garbage collector deletes it with the pod. Also checks whether the pod owns an existing
+// claim. Pure.
 import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'

@@ -67,7 +67,7 @@ const createPod = async (name: string, template: object = { spec }) => {
   return (await server.post(PODS, body)).json
 }
 
-/** A client whose lists and watches return no claims. */
+/** Returns a client whose lists and watches return no claims. */
 const hideClaims = (client: Client): Client => ({
   ...client,
   list: async (kind, request) => {
@@ -152,7 +152,7 @@ describe('createEphemeralController', () => {
     await waitUntil(async () => ![undefined, uid].includes(await currentUid()), 'another claim to be created')
   })
 
-  it('SYS-4 records an event if a quota rejects the claim, and creates the claim after the quota is raised', async () => {
+  it('CAP-14 records an event if a quota rejects the claim, and creates the claim after the quota is raised', async () => {
     const quotas = '/api/v1/namespaces/default/resourcequotas'
     await server.post(quotas, { metadata: { name: 'team' }, spec: { hard: { persistentvolumeclaims: '0' } } })
     await createPod('p')

@@ -1,5 +1,6 @@
 // Crashes a provisioner process at each of its first calls, before the call takes effect or before its reply arrives, and
-// starts another process. The result must be the same, and the storage must have no volume without a PV.
+// starts another process. The result must be the same, and the storage must have no volume without a PV. The last test crashes
+// processes at random calls, with random results of the storage.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'

@@ -65,7 +65,7 @@ describe('readMutableParameters', () => {
     return { parameters, reads }
   }
 
-  it('SYS-16 reads the attributes class from the cache', async () => {
+  it('VAC-3 reads the attributes class from the cache', async () => {
     expect(await readParametersWith({ get: () => aGoldClass('1') })).toEqual({ parameters: { iops: '1' }, reads: 0 })
   })
 

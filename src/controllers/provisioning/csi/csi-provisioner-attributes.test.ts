@@ -22,7 +22,7 @@ describe('attributes of created volumes', () => {
     expect(spec.volumeAttributesClassName).toBe('gold')
   })
 
-  it('SYS-16 reads the attributes class from a cache', async () => {
+  it('VAC-3 reads the attributes class from a cache', async () => {
     let reads = 0
     const { apiServer, provision, driver, caches, signal } = await createProvisionerFixture({
       facts: MODIFY_VOLUME_FACTS,

@@ -147,7 +147,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     try {
       return await createVolume(requestWithoutTopology, signal)
     } catch {
-      return undefined // the volume differs in more than its topology
+      return undefined // the volume differs in more than its topology, or the call failed
     }
   }
 
