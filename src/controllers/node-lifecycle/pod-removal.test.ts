@@ -173,7 +173,7 @@ describe('pods without a node agent', () => {
     })
     const writesBefore = fixture.writes.length
     await fixture.advance(200_000)
-    expect(fixture.writes.length).toBe(writesBefore) // a finalizer keeps it
+    expect(fixture.writes.length).toBe(writesBefore) // a finalizer keeps the pod held
     expect(await fixture.pod('other')).toMatchObject({ status: { phase: 'Pending' } })
   })
 
@@ -285,6 +285,7 @@ describe('node lifecycle metrics', () => {
     await fixture.advance(345_000)
     const metrics = await registry.metrics()
     expect(metrics).toContain('node_collector_zone_size{zone=""} 2')
+    expect(metrics).toContain('stowage_lost_nodes{phase="Unreachable"} 1')
     expect(metrics).toContain('node_collector_zone_health{zone=""} 50')
     expect(metrics).toContain('node_collector_unhealthy_nodes_in_zone{zone=""} 1')
     expect(metrics).toContain('node_collector_evictions_total{zone=""} 1')

@@ -1,2 +1,2 @@
-// Public exports for changing a plugin's volumes.
+// Public exports of the controllers that expand and modify a plugin's volumes.
 export { createPluginChanges } from './plugin-changes.ts'

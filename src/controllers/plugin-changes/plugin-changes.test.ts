@@ -140,7 +140,7 @@ async function waitUntil(description: string, condition: () => unknown): Promise
 }
 
 describe('createPluginChanges', () => {
-  it("PROV-17 expands a volume of any source with the plugin's function, and completes the claim", async () => {
+  it("PROV-17 expands a volume whose source is not CSI with the plugin's function, and completes the claim", async () => {
     await createBoundClaim({ source: { nfs: { server: 'filer', path: '/share-1' } } })
     start(createPlugin())
     await requestSize('3Gi')

@@ -1,5 +1,5 @@
 // Creates the controllers that expand and modify a plugin's volumes. For a plugin without `expand`, expansion only
-// records an event.
+// records an event; the volumes of a plugin without `modify` are not modified.
 import { parseFeatureGates } from '../../api/feature-gates.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'

@@ -40,7 +40,7 @@ function start(wrapCacheClient = identity, wrapClient = identity, gates: Feature
   }
 }
 
-/** A client whose watches return no pods. */
+/** Returns a client whose watches return no pods. */
 const hidePods = (client: Client): Client => ({
   ...client,
   watch: (kind, request) => (kind.kind === 'Pod' ? watchNothing(request.signal) : client.watch(kind, request)),

@@ -2,7 +2,7 @@
 // adds missing finalizers to existing objects.
 //   A claim is in use by the pods that protected-by.ts determines.
 //   A volume is in use while it is bound.
-//   A class is in use by claims and volumes that request it or have it.
+//   A class is in use by claims that request it, have it or are being modified to it, and by volumes that name it.
 import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'

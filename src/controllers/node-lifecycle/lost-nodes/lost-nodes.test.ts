@@ -1,5 +1,5 @@
-// Tests the lost-node controller on an API server: the conditions, taints and events of each phase, and the objects
-// that it removes.
+// Tests the lost-node controller on an API server: the phases, taints and events of a lost node, the objects that the
+// controller removes, and crashes during the removal.
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
@@ -43,7 +43,7 @@ const acknowledge = (value: string | undefined) =>
     { type: 'merge', body: { metadata: { annotations: { [RELEASED_FENCE]: value } } } },
   )
 
-it('PLUS-11 reports each phase of a lost node, removes the objects of the node, and returns it to service after its agent has confirmed the fence', async () => {
+it('PLUS-11 reports a lost node as Unreachable, Fenced, Cleaned and Quarantined, removes its objects, and returns it to service after its agent has confirmed the fence', async () => {
   const { client } = fixture
   await fixture.createNodeWithAgent('a')
   await fixture.createNodeWithAgent('b')
