@@ -512,6 +512,34 @@ describe('status.volumesAttached of a node', () => {
   })
 })
 
+it('SYS-18 keeps an attachment whose mount is reported while the volume is detached from another node', async () => {
+  fixture = await createAttachingFixture()
+  await fixture.createVolume('data', { accessModes: ['ReadWriteMany'] })
+  const firstProcess = await fixture.start()
+  await fixture.createPod('first', 'left')
+  await fixture.createPod('second', 'right')
+  await fixture.waitUntil(() => fixture.publishedNodeIds().length === 2, 'the volume to be published on both nodes')
+  await fixture.settle()
+  await firstProcess.stop()
+  await fixture.deletePod('first')
+  await fixture.deletePod('second')
+  let hasReportedMount = false
+  await fixture.start({
+    async intercept(verb) {
+      // A delete is the second write of a detach on a server without atomic commits.
+      if ((verb !== 'commit' && verb !== 'delete') || hasReportedMount) return
+      hasReportedMount = true
+      await fixture.patchStatus(nodeKind, 'right', { volumesInUse: [attachedName()] })
+      await fixture.settle() // until the cache contains the change
+    },
+  })
+  await fixture.waitUntil(() => fixture.publishedNodeIds().length < 2, 'the first detach')
+  await fixture.settle()
+  await fixture.server.clock.advance(60_000)
+  await fixture.settle()
+  expect(fixture.publishedNodeIds()).toEqual(['id-right'])
+})
+
 it('SYS-18 deletes the attachment of a force-deleted volume once it is unmounted', async () => {
   fixture = await createAttachingFixture({ controller: ['CREATE_DELETE_VOLUME'] })
   await fixture.createVolume()

@@ -10,10 +10,9 @@ import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../api/sta
 import type { AwaitedObject } from '../../base/operation-details.ts'
 import { type CommitWrite, find } from '../../client/index.ts'
 import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
-import type { Attachment } from './attachment-index.ts'
 import type { AttachingContext } from './context.ts'
 import { attachedVolumeName } from './node-state.ts'
-import { type DesiredAttachment, type ForceDetachReason, planVolume, type Step, type Wait } from './plan-volume.ts'
+import { type DesiredAttachment, planVolume, type Step, type Wait } from './plan-volume.ts'
 import { readVolume } from './read-volume.ts'
 import { reportProgress } from './report-progress.ts'
 
@@ -26,6 +25,9 @@ export async function reconcileVolume(
   try {
     if (states.stateOf(volumeName).creation) await settleCreation(volumeName, context, signal)
     const view = readVolume(volumeName, context)
+    const plannedNodes: PlannedNodes = new Map(
+      view.attachments.map(({ attachment: { spec } }) => [spec.nodeName, context.nodes.get(spec.nodeName)]),
+    )
     const steps = planVolume(view, context.forceDetachAfterMs)
     const waits = steps.filter((step) => step.do === 'wait')
     states.setWaits(
@@ -34,7 +36,7 @@ export async function reconcileVolume(
     )
     reportProgress(view, steps, context)
     for (const step of steps) {
-      const failure = await apply(step, volumeName, context, signal)
+      const failure = await apply(step, volumeName, plannedNodes, context, signal)
       if (failure) return failure
     }
     return outcomeOf(waits)
@@ -60,10 +62,14 @@ function awaitedObjectOf({ target, report }: Wait): AwaitedObject | undefined {
   return user && { kind: podKind.kind, namespace: user.metadata.namespace ?? '', name: user.metadata.name ?? '' }
 }
 
+/** The nodes of the attachments as the plan has read them, by name; undefined for a node that did not exist. */
+type PlannedNodes = Map<string, Readonly<Stored<Node>> | undefined>
+
 /** Returns an outcome if the remaining steps must not be applied, otherwise undefined. */
 async function apply(
   step: Step,
   volumeName: string,
+  plannedNodes: PlannedNodes,
   context: AttachingContext,
   signal: AbortSignal,
 ): Promise<Outcome | undefined> {
@@ -73,7 +79,7 @@ async function apply(
     case 'attach':
       return attach(volumeName, step.desired, context, signal)
     case 'detach':
-      return detach(step.attachment, step.force, context)
+      return detach(step, plannedNodes, context)
   }
 }
 
@@ -130,14 +136,15 @@ async function waitForCache(
  * deletes the attachment. A node agent therefore cannot mount the volume in between.
  */
 async function detach(
-  attachment: Attachment,
-  force: ForceDetachReason | undefined,
+  { attachment, force }: Extract<Step, { do: 'detach' }>,
+  plannedNodes: PlannedNodes,
   context: AttachingContext,
 ): Promise<Outcome | undefined> {
   const { client, nodes, attachments, volumes, detachingAttachments, metrics } = context
   const { name, uid } = attachment.metadata
   const { nodeName, source } = attachment.spec
-  const node = nodes.get(nodeName)
+  const node = plannedNodes.get(nodeName)
+  if (!node && nodes.get(nodeName)) return backOff(`node ${nodeName} was created during the reconcile`)
   const volume = volumes.get(source.persistentVolumeName)
   const nodeStatusPatch = node && patchWithoutVolume(node, attachedVolumeName(attachment, volume, node))
   detachingAttachments.add(attachment)
@@ -145,7 +152,10 @@ async function detach(
     const deletion: CommitWrite = { do: 'delete', kind: volumeAttachmentKind, ref: { name }, uid }
     const results = await client.commit(nodeStatusPatch ? [nodeStatusPatch, deletion] : [deletion])
     const [updatedNode] = nodeStatusPatch ? results : []
-    if (updatedNode) nodes.applyWriteResult(updatedNode as Stored<Node>)
+    if (updatedNode) {
+      nodes.applyWriteResult(updatedNode as Stored<Node>)
+      plannedNodes.set(nodeName, updatedNode as Stored<Node>)
+    }
     const updatedAttachment = results.at(-1)
     if (updatedAttachment) attachments.applyWriteResult(updatedAttachment as Stored<VolumeAttachment>)
     if (force) metrics?.countForcedDetach(force)
