@@ -6,7 +6,8 @@ import type { Wait } from './plan-volume.ts'
 /** Removed when empty: bounded by the number of volumes that are being attached, wait, or have an unresolved problem. */
 export interface VolumeState {
   /**
-   * By attachment uid: the monotonic time since which the attachment's node has been deleted and no pod has needed the attachment.
+   * By attachment uid: the monotonic time since which the attachment's node has been deleted and no pod has needed the
+   * attachment.
    */
   deletedSinceMs: Map<string, number>
   /** Uids of attachments for which a SuccessfulAttachVolume event is still to be recorded. */

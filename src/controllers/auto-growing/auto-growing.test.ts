@@ -131,7 +131,7 @@ async function waitForEvent(reason: string): Promise<EventDetails> {
 }
 
 describe('createAutoGrowingController', () => {
-  it('PLUS-12 grows a claim at its threshold, once per cooldown, and not beyond its maximum', async () => {
+  it('grows a claim at its threshold, once per cooldown, and not beyond its maximum', async () => {
     await createBoundClaim()
     start()
     setUsage(90, 0.79)
@@ -168,7 +168,7 @@ describe('createAutoGrowingController', () => {
     expect(events.filter(({ type }) => type === 'Warning')).toHaveLength(1)
   })
 
-  it('PLUS-12 lowers a request that the driver rejected, and tries again after a delay that doubles', async () => {
+  it('lowers a request that the driver rejected, and tries again after a delay that doubles', async () => {
     await createBoundClaim()
     start()
     setUsage(90, 0.9)
@@ -200,7 +200,7 @@ describe('createAutoGrowingController', () => {
     ).toMatch(/ 225Mi 250Mi$/)
   })
 
-  it('PLUS-12 keeps the cooldown after a restart', async () => {
+  it('keeps the cooldown after a restart', async () => {
     await createBoundClaim()
     start()
     setUsage(90, 0.9)
@@ -215,7 +215,7 @@ describe('createAutoGrowingController', () => {
     expect(await requestedStorage()).toBe('225Mi')
   })
 
-  it('PLUS-12 follows the policy of the class unless the claim has its own', async () => {
+  it('follows the policy of the class unless the claim has its own', async () => {
     await createBoundClaim({ annotations: {}, classAnnotations: { [AUTO_GROW]: POLICY } })
     start()
     setUsage(90, 0.9)
@@ -230,7 +230,7 @@ describe('createAutoGrowingController', () => {
     expect(await requestedStorage()).toBe('150Mi')
   })
 
-  it('PLUS-12 records one event for an invalid policy, and follows the corrected one', async () => {
+  it('records one event for an invalid policy, and follows the corrected one', async () => {
     await createBoundClaim({ annotations: { [AUTO_GROW]: 'threshold=80,max=1Gi' } })
     start()
     setUsage(90, 0.9)
@@ -274,7 +274,7 @@ describe('createAutoGrowingController', () => {
     expect(await requestedStorage()).toBe('150Mi')
   })
 
-  it('PLUS-12 records repeated warnings as one event on the claim', async () => {
+  it('records repeated warnings as one event on the claim', async () => {
     await createBoundClaim({ annotations: { [AUTO_GROW]: 'max=100Mi' } })
     start(async () => usage, undefined, { usesRealRecorder: true })
     const readEvents = async () => (await server.client().list(eventKind)).items
@@ -290,7 +290,7 @@ describe('createAutoGrowingController', () => {
     }
   })
 
-  it('PLUS-12 does not overwrite a size that a user sets at the same time', async () => {
+  it('does not overwrite a size that a user sets at the same time', async () => {
     await createBoundClaim()
     let isFirst = true
     start(async () => {
@@ -306,7 +306,7 @@ describe('createAutoGrowingController', () => {
   })
 
   it.each([1, 2, 3, 4, 5])(
-    'PLUS-12 never sets a second target during an expansion, exceeds the maximum, or grows below the threshold (seed %i)',
+    'never sets a second target during an expansion, exceeds the maximum, or grows below the threshold (seed %i)',
     async (seed) => {
       await createBoundClaim({ annotations: { [AUTO_GROW]: 'threshold=75%,step=30%,max=500Mi,cooldown=1m' } })
       const random = seededRandom(seed)

@@ -111,18 +111,18 @@ describe('bindingWrites', () => {
   const statusOf = (volume: Volume, claim: Claim) =>
     describeBinding(volume, claim).find(([target]) => target === 'PersistentVolumeClaim/status')?.[1].status
 
-  it('PROV-4 replaces the capacity of the claim with that of the volume', () => {
+  it('replaces the capacity of the claim with that of the volume', () => {
     const volume = aVolume({ spec: { capacity: { storage: '5Gi', iops: '100' } } })
     const claim = aClaim({ status: { phase: 'Lost', capacity: { throughput: '1Mi' } } })
     expect(statusOf(volume, claim)?.capacity).toEqual({ storage: '5Gi', iops: '100', throughput: null })
   })
 
-  it('PROV-4 ignores a pre-resize capacity that is not a quantity', () => {
+  it('ignores a pre-resize capacity that is not a quantity', () => {
     const annotations = { 'volume.alpha.kubernetes.io/pre-resize-capacity': 'lots' }
     expect(statusOf(aVolume({ annotations }), aClaim())?.capacity).toEqual({ storage: '1Gi' })
   })
 
-  it('PLUS-18 removes ReadyForFirstConsumer in the last write, and keeps other conditions', () => {
+  it('removes ReadyForFirstConsumer in the last write, and keeps other conditions', () => {
     const time = '2026-01-01T00:00:00Z'
     const ready = {
       type: 'ReadyForFirstConsumer',

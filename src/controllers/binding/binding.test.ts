@@ -366,7 +366,7 @@ for (const isAtomic of [true, false]) {
       })
     })
 
-    it('PROV-4 reports the size before the expansion until the file system is expanded', async () => {
+    it('reports the size before the expansion until the file system is expanded', async () => {
       await start()
       await fixture.createVolume('pv', {
         size: '2Gi',
@@ -378,7 +378,7 @@ for (const isAtomic of [true, false]) {
       expect((await fixture.getClaim('c')).status?.capacity).toEqual({ storage: '1Gi' })
     })
 
-    it("PROV-4 does not change a bound claim's capacity", async () => {
+    it("does not change a bound claim's capacity", async () => {
       await start()
       await fixture.createVolume('pv', { size: '2Gi', ...AVAILABLE_STATUS })
       await fixture.createClaim('c')
@@ -390,7 +390,7 @@ for (const isAtomic of [true, false]) {
   })
 
   describe(`delayed binding, ${commits}`, () => {
-    it('PROV-4 waits for a pod if the class is WaitForFirstConsumer, even though a volume is free', async () => {
+    it('waits for a pod if the class is WaitForFirstConsumer, even though a volume is free', async () => {
       await start()
       await fixture.createClass('late', DELAYED_CLASS)
       await fixture.createVolume('pv', { spec: { storageClassName: 'late' }, ...AVAILABLE_STATUS })
@@ -403,7 +403,7 @@ for (const isAtomic of [true, false]) {
       expect((await fixture.getClaim('c')).status).toEqual({ phase: 'Pending', conditions })
     })
 
-    it('PLUS-18 updates ReadyForFirstConsumer when the class appears, disappears and changes its binding mode, and removes it when the claim is bound', async () => {
+    it('updates ReadyForFirstConsumer when the class appears, disappears and changes its binding mode, and removes it when the claim is bound', async () => {
       await start()
       const readiness = async () => {
         await fixture.settle()
@@ -424,7 +424,7 @@ for (const isAtomic of [true, false]) {
       expect((await fixture.getClaim('c')).status?.phase).toBe('Bound')
     })
 
-    it('PROV-4 names the pods it waits for in the event', async () => {
+    it('names the pods that the claim waits for in the event', async () => {
       await start()
       await fixture.createClass('late', DELAYED_CLASS)
       await fixture.createClaim('c', { spec: { storageClassName: 'late' } })

@@ -45,7 +45,10 @@ export function statusWithVolume(claim: Claim, volume: Volume): StatusPatch | un
   return undefinedIfEmpty(patch)
 }
 
-/** Returns a patch with the condition ReadyForFirstConsumer. With `onlyIfPresent`, the condition is not added to a claim without it. */
+/**
+ * Returns a patch with the condition ReadyForFirstConsumer. With `onlyIfPresent`, the condition is not added to a claim
+ * without it.
+ */
 export function statusWithReadiness(
   claim: Claim,
   readiness: Readiness | undefined,

@@ -20,7 +20,7 @@ async function start(fixtureOptions?: Parameters<typeof createBindingFixture>[0]
 }
 
 describe('binding metrics', () => {
-  it('PROV-4 VAC-11 count volumes and claims by class, mode and plugin', async () => {
+  it('VAC-11 count volumes and claims by class, mode and plugin', async () => {
     const metricLines = await start()
     await fixture.createVolume('bound', AVAILABLE_STATUS)
     await fixture.createVolume('free', {
@@ -59,7 +59,7 @@ describe('binding metrics', () => {
     ])
   })
 
-  it('PROV-3 count assignments of the default class and their failures', async () => {
+  it('SYS-11 count assignments of the default class and their failures', async () => {
     let failures = 1
     const metricLines = await start({
       wrapClient: (client) => ({
@@ -85,7 +85,7 @@ describe('binding metrics', () => {
     ])
   })
 
-  it('PROV-7 measure provisioning until the claim is bound, and deletion of a volume', async () => {
+  it('SYS-11 measure provisioning until the claim is bound, and deletion of a volume', async () => {
     const metricLines = await start()
     await fixture.createClass('gold')
     const { metadata } = await fixture.createClaim('c', { spec: { storageClassName: 'gold' } })
@@ -120,7 +120,7 @@ describe('binding metrics', () => {
     ])
   })
 
-  it('PROV-20 count volumes without a deleter as failed deletions', async () => {
+  it('SYS-11 count volumes without a deleter as failed deletions', async () => {
     const metricLines = await start()
     await fixture.createVolume('pv', {
       claim: { name: 'gone', uid: 'gone' },

@@ -105,7 +105,7 @@ describe('planClaim', () => {
     })
   })
 
-  it('PLUS-18 reports a claim ready for its first consumer while its class waits for one, and not ready if the class is missing or binds immediately', () => {
+  it('reports a claim ready for its first consumer while its class waits for one, and not ready if the class is missing or binds immediately', () => {
     const claim = aClaim({ className: 'gold' })
     const readinessWith = (storageClass?: Stored<StorageClass>) => {
       const action = plan({ claim, ...(storageClass ? { storageClass } : {}) })

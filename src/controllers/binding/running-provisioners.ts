@@ -1,6 +1,6 @@
-// The provisioners whose controllers run in the process of the binder. For them, the binder writes the name of the provisioner
-// and the intent to create a volume (../provisioning/intent.ts) at once, which saves a write per claim, and records no event
-// ExternalProvisioning. Other provisioners write the intent themselves.
+// The provisioners whose controllers run in the process of the binder. For them, the binder records the name of the provisioner
+// and the intent to create a volume (../provisioning/intent.ts) in one write, which saves a write per claim, and records no
+// ExternalProvisioning event. Other provisioners write the intent themselves.
 import type { Claim } from '../../volumes/matching.ts'
 
 export interface RunningProvisioner {

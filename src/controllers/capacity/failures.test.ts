@@ -163,7 +163,7 @@ describe('the producer', () => {
     expect(lines).toContain('info capacity objects can be written again')
   })
 
-  it('CAP-18 waits, with one log line, if the server does not serve capacity objects', async () => {
+  it('SYS-15 waits, with one log line, if the server does not serve capacity objects', async () => {
     const fixture = await createFixtureWithTwoZones({ runtimeConfig: 'storage.k8s.io/v1/csistoragecapacities=false' })
     const { log, lines } = createRecordingLog()
     await fixture.start({ log })
@@ -172,7 +172,7 @@ describe('the producer', () => {
     expect(fixture.countGetCapacityCalls()).toBe(0)
   })
 
-  it('CAP-18 starts when the server begins to serve capacity objects', async () => {
+  it('SYS-15 starts when the server begins to serve capacity objects', async () => {
     const fixture = await createFixtureWithTwoZones()
     let isServed = false
     const wrapClient = (client: Client): Client => ({

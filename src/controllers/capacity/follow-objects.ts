@@ -1,5 +1,6 @@
 // Queues an item when an object of the item is deleted, when another writer changes the sizes, labels or owner of the object or
-// creates a second one, and when an object of no desired item appears. Objects that the producer itself creates or updates equal the last report and queue no item.
+// creates a second one, and when an object of no desired item appears. Objects that the producer itself creates or updates
+// equal the last report and queue no item.
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import type { DesiredItems } from './desired-items.ts'

@@ -133,7 +133,7 @@ const SERVING_SPEC = {
 const NODE_USER = { name: 'system:node:n1', group: 'system:nodes' }
 
 describe('the certificate controller', () => {
-  it("SYS-26 approves a node's serving certificate if the node requests it with only its agent's name", async () => {
+  it("SYS-9 approves a node's serving certificate if the node requests it with only its agent's name", async () => {
     const { request, read, waitUntilIssued } = await startController()
     const node = { name: 'system:node:worker-1', group: 'system:nodes' }
     const spec = (subject: string, alternativeNames: string) => ({

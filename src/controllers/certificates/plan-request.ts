@@ -145,7 +145,10 @@ function validityOf({ spec }: CertificateSigningRequest, nowMs: number): Validit
   return { notBeforeMs: nowMs - BACKDATE_MS, notAfterMs: lifetimeMs < SHORT_LIFETIME_MS ? endMs : endMs - BACKDATE_MS }
 }
 
-/** Returns the time at which the request is deleted: an hour after the decision, or a day after its creation if it is still pending. */
+/**
+ * Returns the time at which the request is deleted: an hour after the last decision if the request is issued, denied or failed,
+ * otherwise a day after its creation.
+ */
 function deletionTimeOf({ metadata, status }: CertificateSigningRequest): number {
   const createdMs = Date.parse(metadata.creationTimestamp ?? '')
   const isFinished =

@@ -1,4 +1,5 @@
-// An expansion's events. Events that external-resizer also records have its reasons.
+// The events that an expansion records on its claim, and StorageRequestLowered also on the volume. Those that external-resizer
+// also records have its reasons.
 import type { EventDetails } from '../../runtime/index.ts'
 
 export const resizeStarted = (volumeName: string): EventDetails => ({

@@ -108,7 +108,10 @@ export async function expandVolume(
   return saveExpanded({ claim, volume }, result, context)
 }
 
-/** Whether the request was lowered during an expansion. A lowered request continues the change in progress, so it is not throttled. */
+/**
+ * Whether the request was lowered during an expansion. A lowered request continues the change in progress, so it is not
+ * throttled.
+ */
 function isLowered(claim: Claim, target: string): boolean {
   const allocatedSize = allocatedStorage(claim)
   const isControllerState = resizeStateOf(claim)?.startsWith('ControllerResize') ?? false

@@ -535,7 +535,7 @@ describe('failures', () => {
     expect(fixture.expandCalls().at(-1)).toBe(5 * GI)
   })
 
-  it('REX-9 marks the size infeasible if the driver returns OK with a smaller size', async () => {
+  it('REX-7 marks the size infeasible if the driver returns OK with a smaller size', async () => {
     fixture.setExpandEffect({ do: 'overrideSize', bytes: 3 * GI }, 1)
     await startExpansionTo('11Gi')
     await fixture.waitForState('ControllerResizeInfeasible')
@@ -665,7 +665,7 @@ describe('failures', () => {
     expect(fixture.expandCalls()).toHaveLength(3)
   })
 
-  it('REX-8 retries and cancels many failing claims independently', async () => {
+  it('REX-7 retries and cancels many failing claims independently', async () => {
     fixture.setRules({ method: 'ControllerExpandVolume', effect: failWith('INTERNAL') })
     const names = Array.from({ length: 20 }, (_, index) => `claim-${index}`)
     for (const name of names) await fixture.createClaim(name, { size: '3Gi' })
@@ -940,7 +940,7 @@ describe('the process after a crash at any call', () => {
 })
 
 describe('a process that is no longer the leader', () => {
-  it('REX-8 neither calls the driver nor writes', async () => {
+  it('neither calls the driver nor writes', async () => {
     await fixture.createClaim()
     const election = {
       assertStillLeader() {

@@ -1,4 +1,4 @@
-// The settings of expansion.
+// The options of volume expansion and their defaults.
 
 export interface ExpandingOptions {
   /** Timeout of one driver call. Default 10 s. */

@@ -304,7 +304,7 @@ describe('planExpansion, if the driver must not be called yet', () => {
     expect(plan(sizes)).toEqual(expand(5, 'retry'))
   })
 
-  it('REX-8 rejects a size that exceeds int64 and does not retry it', () => {
+  it('REX-7 rejects a size that exceeds int64 and does not retry it', () => {
     const situation = aSituation({})
     const claim = { ...situation.claim, spec: { resources: { requests: { storage: '10E' } } } }
     const rejection = '10E exceeds the largest size in CSI (2^63-1 bytes)'

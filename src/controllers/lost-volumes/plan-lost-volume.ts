@@ -68,45 +68,48 @@ export function planLostVolume(facts: LostVolumeFacts): LostVolumePlan {
           `The volume ${volume.metadata.name} is no longer lost: the node ${node.metadata.name} has returned`,
         )
       : NOTHING
-  const place = `the volume ${volume.metadata.name} exists only on the node ${node.metadata.name}, which is lost`
+  const lossText = `the volume ${volume.metadata.name} exists only on the node ${node.metadata.name}, which is lost`
   if (policy.do === 'wait')
     return isMarked
-      ? unmark(claim, `The policy for lost volumes is wait: ${place}, and the claim waits until the node returns`)
-      : { do: 'wait', message: `${place}; waiting until the node returns` }
+      ? unmark(claim, `The policy for lost volumes is wait: ${lossText}, and the claim waits until the node returns`)
+      : { do: 'wait', message: `${lossText}; waiting until the node returns` }
   const isRetained = volume.spec?.persistentVolumeReclaimPolicy !== 'Delete'
   // A time that cannot be read, or is in the future, makes the wait longer, never shorter.
   const lostForMs = Math.max(0, nowMs - (Date.parse(lostTime) || nowMs))
   const remainingMs = policy.do === 'delete' && !isRetained ? policy.afterMs - lostForMs : undefined
   if (claim && !claim.metadata.deletionTimestamp && !isMarked)
-    return mark(claim, describeLoss(facts, place, isRetained), nowMs)
-  if (remainingMs === undefined) return { do: 'wait', message: `${place}; ${describeWait(facts, isRetained)}` }
+    return mark(claim, describeLoss(facts, lossText, isRetained), nowMs)
+  if (remainingMs === undefined) return { do: 'wait', message: `${lossText}; ${describeWait(facts, isRetained)}` }
   if (remainingMs > 0)
     return {
       do: 'wait',
-      message: `${place}; its claim and the volume are deleted in ${Math.ceil(remainingMs / 1_000)} s`,
+      message: `${lossText}; its claim and the volume are deleted in ${Math.ceil(remainingMs / 1_000)} s`,
       afterMs: Math.min(remainingMs, WAIT_MS_MAX),
     }
-  return planDeletion(facts, place)
+  return planDeletion(facts, lossText)
 }
 
-function planDeletion({ volume, claim, attachedTo }: LostVolumeFacts, place: string): LostVolumePlan {
+function planDeletion({ volume, claim, attachedTo }: LostVolumeFacts, lossText: string): LostVolumePlan {
   const { metadata } = volume
   if (attachedTo !== undefined)
-    return { do: 'wait', message: `${place}; waiting until it is detached from the node ${attachedTo}` }
+    return { do: 'wait', message: `${lossText}; waiting until it is detached from the node ${attachedTo}` }
   if (claim) {
-    if (!claim.metadata.deletionTimestamp) return { do: 'delete claim', message: place }
+    if (!claim.metadata.deletionTimestamp) return { do: 'delete claim', message: lossText }
     const key = `${claim.metadata.namespace}/${claim.metadata.name}`
     const finalizers = claim.metadata.finalizers?.join(', ') ?? ''
     return {
       do: 'wait',
-      message: `${place}; waiting until its claim ${key} is deleted, which has the finalizers ${finalizers}`,
+      message: `${lossText}; waiting until its claim ${key} is deleted, which has the finalizers ${finalizers}`,
     }
   }
   const finalizers = metadata.finalizers ?? []
   const keptFinalizers = finalizers.filter((finalizer) => !PROVISIONER_FINALIZERS.includes(finalizer))
   if (metadata.deletionTimestamp && keptFinalizers.length === finalizers.length)
-    return { do: 'wait', message: `${place}; waiting until its finalizers are removed: ${keptFinalizers.join(', ')}` }
-  return { do: 'delete volume', keptFinalizers, message: place }
+    return {
+      do: 'wait',
+      message: `${lossText}; waiting until its finalizers are removed: ${keptFinalizers.join(', ')}`,
+    }
+  return { do: 'delete volume', keptFinalizers, message: lossText }
 }
 
 const conditionOf = ({ status }: Readonly<PersistentVolumeClaim>): ClaimCondition | undefined =>
@@ -127,8 +130,8 @@ const unmark = (claim: Readonly<PersistentVolumeClaim>, message: string): LostVo
   message,
 })
 
-function describeLoss({ claim, policy, node, volume }: LostVolumeFacts, place: string, isRetained: boolean): string {
-  const sentence = `${place[0]!.toUpperCase()}${place.slice(1)}.`
+function describeLoss({ claim, policy, node, volume }: LostVolumeFacts, lossText: string, isRetained: boolean): string {
+  const sentence = `${lossText[0]!.toUpperCase()}${lossText.slice(1)}.`
   const recreate = `kubectl -n ${claim?.metadata.namespace} delete pvc ${claim?.metadata.name}`
   if (policy.do === 'delete' && !isRetained) {
     const atMs = Date.parse(lostSince(node) ?? '') + policy.afterMs

@@ -1,4 +1,4 @@
-// A modification's events.
+// The events that a modification records on its claim.
 import type { EventDetails } from '../../runtime/index.ts'
 import { formatIo, type IoName, type Target } from './target.ts'
 

@@ -1,5 +1,5 @@
-// Creates the VolumeChange that modifies the volumes of one CSI driver or plugin (the attributes class, and the claim's own iops and
-// throughput): its event sources and its dependencies. reconcile-claim.ts reconciles a claim.
+// Creates the VolumeChange that modifies the volumes of one CSI driver or plugin (the attributes class, and the claim's own
+// iops and throughput): its event sources and its dependencies. reconcile-claim.ts reconciles a claim.
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'

@@ -1,4 +1,4 @@
-// The settings of modification.
+// The options of volume modification and their defaults.
 import type { Attributes } from './target.ts'
 
 export interface ModifyingOptions {

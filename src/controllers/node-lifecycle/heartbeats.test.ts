@@ -13,7 +13,7 @@ const aLease = (name: string, renewTime: string) => ({
 })
 
 describe('Heartbeats', () => {
-  it('SYS-18 measures silence from the observation of a new report, and ignores a repeated one', async () => {
+  it('measures silence from the observation of a new report, and ignores a repeated one', async () => {
     const clock = manualClock()
     const heartbeats = new Heartbeats(clock)
     heartbeats.observeNode(aNode('a', '1'))
@@ -26,7 +26,7 @@ describe('Heartbeats', () => {
     expect(heartbeats.silenceMs('a')).toBe(0)
   })
 
-  it('SYS-7 monitors a node after its second heartbeat, and does not monitor a recreated node after its first', () => {
+  it('monitors a node after its second heartbeat, and does not monitor a recreated node after its first', () => {
     const heartbeats = new Heartbeats(manualClock())
     heartbeats.observeNode(aNode('a', '1'))
     heartbeats.observeNode(aNode('a', '1', '2026-01-01T00:00:00Z'))
@@ -37,7 +37,7 @@ describe('Heartbeats', () => {
     expect(heartbeats.isMonitored('a')).toBe(false)
   })
 
-  it('SYS-7 deletes the records of deleted nodes and leases, and monitors every node with a lease', () => {
+  it('deletes the records of deleted nodes and leases, and monitors every node with a lease', () => {
     const actions = fc.constantFrom('node', 'lease', 'delete node', 'delete lease')
     fc.assert(
       fc.property(fc.array(fc.tuple(actions, fc.constantFrom('a', 'b'), fc.nat(3))), (steps) => {

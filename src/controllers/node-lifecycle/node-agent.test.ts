@@ -75,14 +75,14 @@ function failWhileDisconnected(client: Client): Client {
 }
 
 describe('node lifecycle and the node agent', () => {
-  it('SYS-7 keeps a node ready while its agent reports', async () => {
+  it('keeps a node ready while its agent reports', async () => {
     fixture.start()
     await fixture.advance(1_000_000)
     expect(fixture.writes).toEqual([])
     expect((await fixture.ready('a'))?.status).toBe('True')
   })
 
-  it('SYS-18 marks a disconnected node unreachable, and ready within 20 seconds after it is reconnected', async () => {
+  it('marks a disconnected node unreachable, and ready within 20 seconds after it is reconnected', async () => {
     fixture.start()
     await fixture.advance(20_000)
     isDisconnected = true
@@ -96,7 +96,7 @@ describe('node lifecycle and the node agent', () => {
     expect(fixture.eventReasons()).toEqual(['RegisteredNode', 'NodeNotReady', 'NodeReady'])
   })
 
-  it('SYS-7 keeps the pods of a deleted node that its agent recreates', async () => {
+  it('keeps the pods of a deleted node that its agent recreates', async () => {
     await fixture.createPod('p', 'a')
     fixture.start()
     await fixture.advance(20_000)

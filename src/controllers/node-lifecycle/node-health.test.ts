@@ -17,7 +17,7 @@ beforeEach(async () => {
 afterEach(() => fixture.close())
 
 describe('node health', () => {
-  it('SYS-18 sets the conditions of a silent node to Unknown and taints it after 40 s, with one write each', async () => {
+  it('sets the conditions of a silent node to Unknown and taints it after 40 s, with one write each', async () => {
     await fixture.createNodeWithAgent('a')
     await fixture.createNodeWithAgent('b')
     fixture.start()
@@ -46,7 +46,7 @@ describe('node health', () => {
     expect(fixture.events.at(-1)).toMatchObject({ objectName: 'a', message: 'Node a status is now: NodeNotReady' })
   })
 
-  it('SYS-18 removes its own taints when the agent reports again, and keeps others', async () => {
+  it('removes its own taints when the agent reports again, and keeps others', async () => {
     await fixture.createNodeWithAgent('a')
     await fixture.setTaints('a', [{ key: 'team', value: 'storage', effect: 'NoSchedule' }])
     const { queueState } = fixture.start()
@@ -67,7 +67,7 @@ describe('node health', () => {
     expect(await fixture.taints('a')).toEqual([...UNREACHABLE, 'team:NoSchedule']) // the node is still monitored
   })
 
-  it('SYS-7 taints a node that is not ready, and changes the taint when it becomes unreachable', async () => {
+  it('taints a node that is not ready, and changes the taint when it becomes unreachable', async () => {
     await fixture.createNodeWithAgent('a')
     fixture.start()
     await fixture.settle()
@@ -87,7 +87,7 @@ describe('node health', () => {
     expect(fixture.eventReasons().at(-1)).toBe('NodeReady')
   })
 
-  it('SYS-7 taints a node under pressure with NoSchedule', async () => {
+  it('taints a node under pressure with NoSchedule', async () => {
     await fixture.createNodeWithAgent('a')
     fixture.start()
     await fixture.setConditions('a', [fixture.condition('DiskPressure', 'True')])
@@ -98,7 +98,7 @@ describe('node health', () => {
     expect(await fixture.taints('a')).toEqual([])
   })
 
-  it('SYS-7 ignores nodes without an agent', async () => {
+  it('ignores nodes without an agent', async () => {
     await fixture.createNode('bare')
     await fixture.createNode('ready')
     await fixture.setConditions('ready', [{ type: 'Ready', status: 'True' }])
@@ -112,7 +112,7 @@ describe('node health', () => {
     expect(fixture.events).toEqual([])
   })
 
-  it('SYS-18 monitors a node without a lease once its heartbeat has changed', async () => {
+  it('monitors a node without a lease once its heartbeat has changed', async () => {
     await fixture.createNode('a')
     await fixture.report('a')
     fixture.start()
@@ -125,7 +125,7 @@ describe('node health', () => {
     expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
-  it('SYS-18 gives a node with a lease but without a status a grace period of 60 s', async () => {
+  it('gives a node with a lease but without a status a grace period of 60 s', async () => {
     await fixture.renew('a')
     await fixture.createNode('a')
     fixture.start()
@@ -136,7 +136,7 @@ describe('node health', () => {
     expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
-  it('SYS-18 still monitors a node whose lease was deleted', async () => {
+  it('still monitors a node whose lease was deleted', async () => {
     await fixture.createNodeWithAgent('a')
     fixture.start()
     await fixture.advance(10_000)
@@ -146,7 +146,7 @@ describe('node health', () => {
     expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
-  it('SYS-18 does not depend on the clocks of other machines', async () => {
+  it('does not depend on the clocks of other machines', async () => {
     await fixture.createNodeWithAgent('a')
     fixture.start()
     const ref = { namespace: 'kube-node-lease', name: 'a' }
@@ -167,7 +167,7 @@ describe('node health', () => {
     expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
-  it('SYS-18 ignores changes to the lease and the node that are not reports', async () => {
+  it('ignores changes to the lease and the node that are not reports', async () => {
     await fixture.createNodeWithAgent('a')
     fixture.start()
     await fixture.advance(10_000)
@@ -181,7 +181,7 @@ describe('node health', () => {
     expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
-  it('SYS-18 restarts the grace period after the server was unavailable', async () => {
+  it('restarts the grace period after the server was unavailable', async () => {
     await fixture.createNodeWithAgent('a')
     let isUnavailable = false
     fixture.start({
@@ -200,7 +200,7 @@ describe('node health', () => {
     expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
-  it('SYS-18 reconciles again after a conflict', async () => {
+  it('reconciles again after a conflict', async () => {
     await fixture.createNodeWithAgent('a')
     let conflicts = 2
     fixture.start({
@@ -214,7 +214,7 @@ describe('node health', () => {
     expect((await fixture.ready('a'))?.status).toBe('Unknown')
   })
 
-  it('SYS-18 completes the writes of a crashed process', async () => {
+  it('completes the writes of a crashed process', async () => {
     await fixture.createNodeWithAgent('a')
     let isStatusWritten = false
     const firstProcess = fixture.start({
@@ -234,7 +234,7 @@ describe('node health', () => {
     expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
-  it('SYS-7 restarts the grace period of a recreated node', async () => {
+  it('restarts the grace period of a recreated node', async () => {
     await fixture.createNodeWithAgent('a')
     fixture.start()
     await fixture.advance(30_000)
@@ -254,7 +254,7 @@ describe('node health', () => {
     expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
-  it('SYS-18 does not change a node whose lease is renewed or status is reported in time, even with stale caches', async () => {
+  it('does not change a node whose lease is renewed or status is reported in time, even with stale caches', async () => {
     const step = fc.record({
       waitMs: fc.integer({ min: 0, max: 39_990 }),
       action: fc.constantFrom('renew', 'report', 'both'),
@@ -284,7 +284,7 @@ describe('node health', () => {
     )
   })
 
-  it('SYS-18 sets a node that stops reporting at any time to Unknown after 40 s', async () => {
+  it('sets a node that stops reporting at any time to Unknown after 40 s', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 39_990 }), { maxLength: 8 }), async (gapsMs) => {
         const ownFixture = await createNodeLifecycleFixture()

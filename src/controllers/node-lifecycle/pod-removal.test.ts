@@ -23,7 +23,7 @@ const evictionMessages = () =>
   fixture.events.filter(({ reason }) => reason === 'TaintManagerEviction').map(({ message }) => message)
 
 describe('eviction', () => {
-  it('SYS-18 deletes pods of an unreachable node after 300 s or their tolerationSeconds', async () => {
+  it('deletes pods of an unreachable node after 300 s or their tolerationSeconds', async () => {
     await fixture.createNodeWithAgent('a')
     await fixture.createNodeWithAgent('b')
     const tolerationOf = (tolerationSeconds?: number) => ({
@@ -64,7 +64,7 @@ describe('eviction', () => {
     expect((await fixture.pod('default-toleration'))?.metadata.deletionGracePeriodSeconds).toBe(30)
   })
 
-  it('SYS-18 evicts no pod from a node that recovers in time', async () => {
+  it('evicts no pod from a node that recovers in time', async () => {
     await fixture.createNodeWithAgent('a')
     await fixture.createNodeWithAgent('b')
     await fixture.createPod('p', 'a')
@@ -79,7 +79,7 @@ describe('eviction', () => {
     expect(evictionMessages()).toEqual(['Cancelling deletion of Pod default/p'])
   })
 
-  it('SYS-18 suspends evictions while no node is ready, and restarts tolerations afterwards', async () => {
+  it('suspends evictions while no node is ready, and restarts tolerations afterwards', async () => {
     await fixture.createNodeWithAgent('a')
     await fixture.createNodeWithAgent('b')
     await fixture.createPod('p', 'a')
@@ -96,7 +96,7 @@ describe('eviction', () => {
     expect(await isBeingDeleted('p')).toBe(true)
   })
 
-  it("SYS-18 evicts pods that do not tolerate a user's taint, including later pods", async () => {
+  it("evicts pods that do not tolerate a user's taint, including later pods", async () => {
     await fixture.createNode('a')
     await fixture.createPod('p', 'a')
     await fixture.createPod('tolerates', 'a', { tolerations: [{ key: 'team', operator: 'Equal', value: 'storage' }] })
@@ -118,7 +118,7 @@ describe('eviction', () => {
     expect(await isBeingDeleted('late')).toBe(true)
   })
 
-  it('SYS-18 retries a failed eviction', async () => {
+  it('retries a failed eviction', async () => {
     await fixture.createNode('a')
     await fixture.createPod('p', 'a')
     let failures = 3
@@ -134,7 +134,7 @@ describe('eviction', () => {
 })
 
 describe('pods without a node agent', () => {
-  it('SYS-18 does not remove a pod that was recreated under the same name', async () => {
+  it('does not remove a pod that was recreated under the same name', async () => {
     const oldPod = await fixture.createPod('p', 'missing-node')
     let isRecreated = false
     fixture.start({
@@ -153,7 +153,7 @@ describe('pods without a node agent', () => {
     expect(newPod).toMatchObject({ status: { phase: 'Pending' } })
   })
 
-  it('SYS-18 removes pods of a deleted node after 40 s', async () => {
+  it('removes pods of a deleted node after 40 s', async () => {
     await fixture.createNodeWithAgent('a')
     await fixture.createNode('b')
     await fixture.createPod('p', 'a')
@@ -177,7 +177,7 @@ describe('pods without a node agent', () => {
     expect(await fixture.pod('other')).toMatchObject({ status: { phase: 'Pending' } })
   })
 
-  it('SYS-18 keeps a pod that is older than its node', async () => {
+  it('keeps a pod that is older than its node', async () => {
     await fixture.createPod('p', 'late')
     fixture.start()
     await fixture.advance(30_000)
@@ -186,7 +186,7 @@ describe('pods without a node agent', () => {
     expect(await fixture.pod('p')).toMatchObject({ status: { phase: 'Pending' } })
   })
 
-  it("SYS-18 keeps a missing node's pods while the server does not confirm that it is missing", async () => {
+  it("keeps a missing node's pods while the server does not confirm that it is missing", async () => {
     await fixture.createPod('p', 'a')
     let serverReads = 0
     fixture.start({
@@ -201,7 +201,7 @@ describe('pods without a node agent', () => {
     expect(await fixture.pod('p')).toBeDefined()
   })
 
-  it('SYS-18 removes pods being deleted on an out-of-service node immediately, and evicts others', async () => {
+  it('removes pods being deleted on an out-of-service node immediately, and evicts others', async () => {
     await fixture.createNodeWithAgent('a')
     await fixture.createNodeWithAgent('b')
     await fixture.createPod('terminating', 'a')
@@ -222,7 +222,7 @@ describe('pods without a node agent', () => {
     expect(await isBeingDeleted('tolerating')).toBe(false)
   })
 
-  it('SYS-18 leaves pods of an out-of-service node to its agent while the node is ready', async () => {
+  it('leaves pods of an out-of-service node to its agent while the node is ready', async () => {
     await fixture.createNodeWithAgent('a')
     await fixture.createPod('p', 'a')
     fixture.start()
@@ -234,7 +234,7 @@ describe('pods without a node agent', () => {
     expect(await fixture.pod('p')).toBeUndefined()
   })
 
-  it('SYS-7 removes terminated pods beyond the maximum: evicted first, then oldest', async () => {
+  it('removes terminated pods beyond the maximum: evicted first, then oldest', async () => {
     await fixture.createNode('a')
     for (const name of ['one', 'two', 'three', 'four', 'five']) {
       await fixture.createPod(name, 'a')
@@ -257,7 +257,7 @@ describe('pods without a node agent', () => {
 })
 
 describe('node lifecycle events', () => {
-  it('SYS-7 are sent before the controllers stop', async () => {
+  it('SYS-11 are sent before the controllers stop', async () => {
     await fixture.createNodeWithAgent('a')
     await fixture.createPod('p', 'a')
     const { stop } = fixture.start({ shouldStoreEvents: true })

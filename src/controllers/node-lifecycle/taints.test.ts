@@ -14,7 +14,7 @@ const notReadyTaint: Taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoE
 const teamTaint: Taint = { key: 'team', value: 'storage', effect: 'NoExecute' }
 
 describe('desiredTaints', () => {
-  it('SYS-18 keeps timeAdded of an existing taint', () => {
+  it('keeps timeAdded of an existing taint', () => {
     const existingTaint = { ...unreachableTaint, timeAdded: '2020-01-01T00:00:00Z' }
     expect(desiredTaints(aNode('Unknown', [existingTaint]), NOW)).toEqual([
       existingTaint,
@@ -22,7 +22,7 @@ describe('desiredTaints', () => {
     ])
   })
 
-  it('SYS-18 converges in one step and keeps other taints, for any conditions and taints', () => {
+  it('converges in one step and keeps other taints, for any conditions and taints', () => {
     const keys = [
       'node.kubernetes.io/unreachable',
       'node.kubernetes.io/not-ready',
@@ -48,7 +48,7 @@ describe('desiredTaints', () => {
 })
 
 describe('tolerationMs', () => {
-  it('SYS-18 is 300 s for an unreachable node unless the pod sets its own toleration', () => {
+  it('is 300 s for an unreachable node unless the pod sets its own toleration', () => {
     expect(tolerationMs([unreachableTaint])).toBe(300_000)
     expect(tolerationMs([notReadyTaint])).toBe(300_000)
     expect(
@@ -58,7 +58,7 @@ describe('tolerationMs', () => {
     expect(tolerationMs([unreachableTaint], [{ operator: 'Exists', effect: 'NoSchedule' }])).toBe(300_000)
   })
 
-  it('SYS-18 is the shortest toleration of all taints, at least 0', () => {
+  it('is the shortest toleration of all taints, at least 0', () => {
     const aToleration = (tolerationSeconds?: number) => ({
       key: 'team',
       value: 'storage',

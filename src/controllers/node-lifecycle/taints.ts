@@ -53,7 +53,10 @@ export const hasNotReadyTaint = (taints: readonly Taint[] | undefined): boolean 
 export const evictingTaints = (node: Readonly<Node> | undefined): readonly Taint[] =>
   node?.spec?.taints?.filter(({ effect }) => effect === 'NoExecute') ?? []
 
-/** Returns the time for which a pod tolerates all these taints: 0 if it does not tolerate one of them, Infinity if it always does. */
+/**
+ * Returns the time for which a pod tolerates all these taints: 0 if the pod does not tolerate one of them, Infinity if it
+ * always does.
+ */
 export function tolerationMs(taints: readonly Taint[], tolerations: readonly Toleration[] = []): number {
   const allTolerations = [...tolerations, ...impliedTolerations(tolerations)]
   const toleratedTimes = taints.map((taint) => {

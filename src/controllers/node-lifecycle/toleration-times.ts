@@ -1,6 +1,6 @@
 // Stores, by the monotonic clock, the time at which the toleration of each pod on a tainted node started, and the last time at
-// which no node was ready. If no node is ready, this process is probably disconnected: evictions are suspended, and all tolerations start
-// again when the first node is ready. Bounded by the number of pods on tainted nodes.
+// which no node was ready. If no node is ready, this process is probably disconnected: evictions are suspended, and all
+// tolerations start again when the first node is ready. Bounded by the number of pods on tainted nodes.
 
 export class TolerationTimes {
   readonly #starts = new Map<string, { readonly uid: string | undefined; readonly startMs: number }>()

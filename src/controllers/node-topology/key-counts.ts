@@ -1,5 +1,5 @@
 // Counts the topology keys of each driver: those it has registered on nodes, and those by which its volumes are located.
-// Reports a driver when a key is counted for the first time, or no longer.
+// Reports a driver when one of its keys begins or ceases to be used.
 import type { CSINode } from '../../api/kinds/csi-node/csi-node-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
@@ -63,7 +63,7 @@ export function createKeyCounts(csiNodes: Cache<CSINode>, volumes: Cache<Persist
 class Counts {
   readonly #byDriver = new Map<string, Map<string, number>>()
 
-  /** Returns whether the key is counted for the first time, or no longer. */
+  /** Returns whether the key has begun or ceased to be used. */
   add(driver: string, key: string, amount: 1 | -1): boolean {
     const counts = this.#byDriver.get(driver) ?? new Map<string, number>()
     const previous = counts.get(key) ?? 0

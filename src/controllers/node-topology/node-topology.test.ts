@@ -121,7 +121,7 @@ async function eventReasons(): Promise<string[]> {
 }
 
 describe('the node topology controller', () => {
-  it('PLUS-18 sets the condition when a label disappears, ends it when the label returns, and sends no request in between', async () => {
+  it('sets the condition when a label disappears, ends it when the label returns, and sends no request in between', async () => {
     await createNode('a', { [ZONE]: 'east' }, [ZONE])
     await createNode('b', { [ZONE]: 'west' }, [ZONE])
     const { stateOf } = await start()
@@ -146,7 +146,7 @@ describe('the node topology controller', () => {
     expect(await eventReasons()).toContain('TopologyMatches')
   })
 
-  it('PLUS-18 sets the condition when a driver changes its keys while volumes are located by the previous ones', async () => {
+  it('sets the condition when a driver changes its keys while volumes are located by the previous ones', async () => {
     await createNode('a', { [ZONE]: 'east' }, [ZONE])
     await createNode('b', { [ZONE]: 'west' }, [ZONE])
     await createVolume('data', { [ZONE]: 'east' }, DRIVER)
@@ -182,7 +182,7 @@ describe('the node topology controller', () => {
     for (const name of ['a', 'b']) expect(await conditionOf(name)).toMatchObject({ status: 'False' })
   })
 
-  it('PLUS-18 ends the condition when the driver registers its previous keys again', async () => {
+  it('ends the condition when the driver registers its previous keys again', async () => {
     await createNode('a', { [ZONE]: 'east', [RACK]: '1' }, [RACK])
     await createVolume('data', { [ZONE]: 'east' }, DRIVER)
     await start()
@@ -191,7 +191,7 @@ describe('the node topology controller', () => {
     expect(await conditionOf('a')).toMatchObject({ status: 'False' })
   })
 
-  it('PLUS-18 ignores a key that only some nodes have, volumes that an administrator has located, and nodes without drivers', async () => {
+  it('ignores a key that only some nodes have, volumes that an administrator has located, and nodes without drivers', async () => {
     await createNode('plain', { [ZONE]: 'east' }, [ZONE])
     await createNode('racked', { [ZONE]: 'east', [RACK]: '1' }, [ZONE, RACK])
     await createNode('empty', {})
@@ -203,7 +203,7 @@ describe('the node topology controller', () => {
     expect(requests).toEqual([])
   })
 
-  it('PLUS-18 writes nothing if the cache shows the drivers of a node earlier than its labels', async () => {
+  it('writes nothing if the cache shows the drivers of a node earlier than its labels', async () => {
     await createNode('a', {}, [ZONE])
     beforeGet = async () => {
       beforeGet = undefined
@@ -214,7 +214,7 @@ describe('the node topology controller', () => {
     expect(await conditionOf('a')).toBeUndefined()
   })
 
-  it('PLUS-18 writes each of many nodes once when all of them lose a label', async () => {
+  it('writes each of many nodes once when all of them lose a label', async () => {
     const names = Array.from({ length: 50 }, (_, index) => `node-${index}`)
     for (const name of names) {
       await admin.create(nodeKind, { metadata: { name, labels: {} } } as never)

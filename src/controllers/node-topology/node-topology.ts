@@ -1,6 +1,7 @@
-// Maintains the condition TopologyMismatch of nodes (plan-topology.ts), on any API server and for any node agent. The keys of the
-// controller are node names. A node is enqueued when its labels or drivers change, and when a key of one of its drivers is counted for the
-// first time or no longer (key-counts.ts). A mismatch is not retried: the change that resolves it enqueues the node.
+// Maintains the condition TopologyMismatch of nodes (plan-topology.ts), on any API server and for any node agent. The keys of
+// the controller are node names. A node is enqueued when its labels, its drivers or the condition change, and when a topology
+// key of one of its drivers begins or ceases to be used in the cluster (key-counts.ts). A mismatch is not retried: the change
+// that resolves it enqueues the node.
 import type { Stored } from '../../api/kind.ts'
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'

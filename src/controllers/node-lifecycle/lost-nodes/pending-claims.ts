@@ -1,7 +1,7 @@
-// Finds and releases the claims whose volumes are being provisioned on a lost node. Releasing a claim removes its selected node, so that
-// the scheduler selects another node and drops its reservation, and the intent of the provisioner that ran on the node: only that
-// provisioner could complete the intent. If it has created a volume, `stowage leaks` lists the volume once the node returns. The
-// intent of a provisioner that runs elsewhere remains, because that provisioner continues.
+// Finds and releases the claims whose volumes are being provisioned on a lost node. Releasing a claim removes its selected
+// node, so that the scheduler selects another node and drops its reservation, and the intent of the provisioner that ran on
+// the node: only that provisioner could complete the intent. If the provisioner has created a volume, `stowage leaks` lists
+// the volume once the node returns. The intent of a provisioner that runs elsewhere remains, because that provisioner continues.
 import type { Stored } from '../../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
