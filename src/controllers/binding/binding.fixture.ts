@@ -52,7 +52,7 @@ export type VolumeFields = ObjectFields & { readonly size?: string; readonly spe
 
 export interface BindingFixtureOptions
   extends Partial<Pick<BindingOptions, 'inProcessProvisioners' | 'runningProvisioners' | 'bindingMetrics'>> {
-  /** Whether the server commits several writes atomically. Default true. */
+  /** If false, the client of the controllers commits writes one by one. By default it commits as the server does. */
   readonly isAtomic?: boolean
   /** Whether events are stored as objects instead of being returned by `eventsOf`. Default false. */
   readonly shouldStoreEvents?: boolean

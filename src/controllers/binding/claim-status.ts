@@ -12,7 +12,7 @@ import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 
 export type StatusPatch = Readonly<Record<string, unknown>>
 
-/** Returns a patch that sets the phase and removes all fields that describe a volume. */
+/** Returns a patch that sets the phase and removes access modes, capacity and the current attributes class. */
 export function statusWithoutVolume({ status = {} }: Claim, phase: 'Pending' | 'Lost'): StatusPatch | undefined {
   const patch: Record<string, unknown> = {}
   if (status.phase !== phase) patch.phase = phase

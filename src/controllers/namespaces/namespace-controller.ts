@@ -105,7 +105,7 @@ async function reconcileNamespace(name: string, deps: NamespaceDeps): Promise<Ou
 
 /**
  * Deletes the pods in the namespace, and when all have ended, every other object: a pod that is still running needs its
- * claims, secrets and config maps. Returns the objects that a finalizer or grace period retains.
+ * claims, secrets and config maps. Returns the objects that a finalizer or grace period retains, and the errors.
  */
 async function deleteContents(namespace: string, deps: NamespaceDeps): Promise<DeletionResult> {
   const { contentKinds } = deps
