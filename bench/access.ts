@@ -65,7 +65,7 @@ async function measureAccess({ dir, profileDir, isLong, progress }: PartOptions)
     progress(`creating ${formatCount(BINDINGS)} bindings`)
     await createBindings(admin)
     progress(`${rounds} rounds of creates`)
-    // Both servers receive the same number of claims and Secrets, because creates become slower as a store grows.
+    // Both servers get the same number of turns of claims and of Secrets, because creates become slower as a store grows.
     const requests = [
       { ...CLAIM, endpoint: admin },
       { ...CLAIM, endpoint: viewer },

@@ -161,7 +161,7 @@ async function main(): Promise<number> {
   await mkdir(dirname(values.json), { recursive: true })
   await writeFile(values.json, reportJson(report))
   log(`Figures written to ${values.json}.`)
-  if (values.profile) for (const path of await writeFlameGraphs(values.profile)) log(`Open ${path} in a browser.`)
+  if (values.profile) log(`Open ${await writeFlameGraphs(values.profile)} in a browser.`)
   if (values['write-docs']) for (const path of await writeDocs(DOCS, report, Object.keys(SUITES))) log(`Wrote ${path}.`)
   const { met, all } = targetsOf(suites)
   return hasFailed || met < all ? 1 : 0

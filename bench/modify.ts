@@ -3,7 +3,8 @@
 // modification, without events; and the cost of an attributes class when volumes are provisioned.
 //   claims    claims that change their attributes class at once
 //   creates   claims provisioned with and without an attributes class, alternately
-//   stress    modelled on the stress test of KEP-3751: volumes modified at 5 per second and all at once, by `stowage resizer` alone
+//   stress    modelled on the stress test of KEP-3751: volumes modified at 5 per second and all at once, by `stowage resizer`
+//             alone
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
@@ -130,8 +131,8 @@ function burstFigures(claims: number, rounds: readonly Round[]): Figure[] {
 }
 
 /**
- * Alternates small batches with and without a class. Both run under the same load with the same number of claims, and a short stall changes
- * neither median.
+ * Alternates small batches with and without an attributes class, so that both run under the same load with the same number of
+ * claims. A short stall changes neither median.
  */
 async function measureCreates(options: PartOptions): Promise<Figure[]> {
   const bench = await openBench(options, { drivesInProcess: true })

@@ -1,6 +1,6 @@
-// Measures the processor time per operation of `stowage up`, and of a separate provisioner. With --against or --beside, the programs of
-// this build and of the other one receive the same bursts in turns: a busy machine then slows down both, and the ratio of neighbouring
-// rounds remains exact enough to assess a change.
+// Measures the processor time per operation of `stowage up`, and of a separate provisioner. With --against or --beside, the
+// programs of this build and of the other one receive the same bursts in turns: a busy machine then slows down both, and the
+// ratio of neighbouring rounds remains precise enough to assess a change.
 //   binding        claims bound to existing volumes
 //   provisioning   claims provisioned by a driver in the server process
 //   separate       the same by `stowage provisioner`
@@ -27,7 +27,7 @@ const CLIENTS = 64
 const OPERATIONS = 200
 const WARM_UP_ROUNDS = 8
 const ROUNDS = { short: 12, long: 40 }
-/** After the connections are open: the server sends the initial events. After the last event: the server writes events and the journal. */
+/** Pause before and after a burst: the server sends the initial events of its watch, and writes recorded events and the journal after it. */
 const SETTLE_MS = 400
 const NODES = 10
 

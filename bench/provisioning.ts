@@ -4,7 +4,8 @@
 //   inProcess   a driver that responds immediately, the provisioner in the server process
 //   alone       the same with `stowage provisioner` as a separate process
 //   journal     what the journal of volumes adds to the processor time of the server
-//   lostNode    with 1,000 volumes of a lost node whose deletion fails, and 1,000 whose detach fails, and without the loss, in turns
+//   lostNode    in process, alternately without a lost node and with one whose driver fails to delete 1,000 volumes and to detach
+//               1,000 others
 //   memory      caches of claims and their volumes
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -55,7 +56,7 @@ const LOST_NODE = { volumes: 1_000, claims: 400, warmUpClaims: 1_500, rounds: { 
 const PAIR_KB_MAX = 4
 const CACHED_PAIRS = 20_000
 
-/** What the driver cannot do for the volumes of a lost node. */
+/** The calls that fail for the volumes of a lost node. */
 const FAILING_METHODS: readonly string[] = ['DeleteVolume', 'ControllerUnpublishVolume']
 
 const DRIVER = 'fake.csi.stowage.dev'
@@ -146,8 +147,8 @@ async function measureAlone(options: PartOptions): Promise<Figure[]> {
 
 /**
  * Measures the journal in three ways: replays of transactions with and without it (journal-replay.ts), its share in profiles
- * (journal-share.ts), and rounds of a server whose journal is switched on and off. A third of these rounds repeats those without the
- * journal: the ratio of the two shows how exact the rounds are.
+ * (journal-share.ts), and rounds of a server whose journal is switched on and off. A third of these rounds repeats those without
+ * the journal: the ratio of the two shows how precise the rounds are.
  */
 async function measureJournal(options: PartOptions): Promise<Figure[]> {
   const { rounds, replays, profiledClaims } = options.isLong ? JOURNAL.long : JOURNAL.short
@@ -267,8 +268,9 @@ const pairsOf = (values: readonly number[], references: readonly number[]): Pair
   values.map((value, round) => ({ value, reference: references[round]! }))
 
 /**
- * Two servers with the same volumes receive the same bursts in turns. The node of the volumes is lost in one of them, and its driver can
- * neither delete nor detach them. The measurement starts with their first attempts, because later ones are rarer.
+ * Two servers with the same volumes receive the same bursts in turns. In one of them the node of the volumes is lost, and the
+ * driver can neither delete nor detach them. The measurement starts with the first failing attempts, because later ones are
+ * rarer.
  */
 async function measureLostNode(options: PartOptions): Promise<Figure[]> {
   const rounds = options.isLong ? LOST_NODE.rounds.long : LOST_NODE.rounds.short
@@ -344,7 +346,10 @@ async function measureLostNode(options: PartOptions): Promise<Figure[]> {
   ]
 }
 
-/** Creates a node, released volumes of it, and attached ones. If it is lost, the volumes are being deleted, and detached. */
+/**
+ * Creates a node with released volumes, half of them attached. If the node is lost, the attached ones are being detached and the
+ * others are being deleted.
+ */
 async function fillNode(bench: Bench, { isLost }: { readonly isLost: boolean }): Promise<void> {
   await bench.post('/api/v1/nodes', {
     metadata: { name: 'lost' },

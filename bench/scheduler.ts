@@ -132,8 +132,8 @@ async function measurePods(options: PartOptions): Promise<Figure[]> {
 }
 
 /**
- * Compares two clusters, one of them with capacity tracking. Small bursts alternate: both run under the same load with the same number of
- * claims, and a short stall changes neither median.
+ * Compares two clusters, one of them with capacity tracking. Small bursts alternate, so that both run under the same load with
+ * the same number of claims. A short stall changes neither median.
  */
 async function measureTracking(options: PartOptions): Promise<Figure[]> {
   const { warmUpPods, trackedPairs, trackedClaims } = options.isLong ? LONG : SHORT
@@ -144,7 +144,7 @@ async function measureTracking(options: PartOptions): Promise<Figure[]> {
     try {
       const benches = { on: trackingBench, off: plainBench }
       for (const tracking of TURNS) {
-        options.progress(`${tracking}: warming up`)
+        options.progress(`capacity tracking ${tracking}: warming up`)
         await measureClaimRate(benches[tracking], warmUpPods)
       }
       for (let pair = 0; pair < trackedPairs; pair++) {

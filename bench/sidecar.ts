@@ -2,8 +2,8 @@
 // csi-driver-host-path and a cluster of bound claims and pods. STOWAGE_UPSTREAM names the directory of their programs.
 //
 // A round freezes the driver, creates claims, and continues the driver. It is timed from then until the last volume is created,
-// so that both sides start with the same backlog. The limit is what the API server accepts from a load generator that creates the same volumes and
-// events and does nothing else.
+// so that both sides start with the same backlog. The limit is what the API server accepts from a load generator that creates
+// the same volumes and events and does nothing else.
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -39,6 +39,8 @@ const LIMIT_MS = 5_000
 /** A round ends when no event has been created for this long. */
 const QUIET_MS = 3_000
 const ROUND_MS_MAX = 120_000
+/** Requests are counted from this long before the driver continues: sidecars send the first ones once the claims are created. */
+const REQUESTS_BEFORE_MS = 5_000
 const POLL_MS = 100
 
 export const sidecarSuite: Suite = { isOptional: true, parts: { provisioning: measureSidecars } }
@@ -238,7 +240,7 @@ async function measureRound(
     const cpuAfter: Record<string, number> = cpuOf()
     const memoryMb = Object.fromEntries(Object.entries(sidecars).map(([name, program]) => [name, program.residentMb()]))
     const requests = (await readAuditLog(cluster.auditLog)).filter((request) => request.user === user)
-    const measured = requests.filter(({ atMs }) => atMs >= startMs - 5_000 && atMs >= 0)
+    const measured = requests.filter(({ atMs }) => atMs >= startMs - REQUESTS_BEFORE_MS)
     const result = resultOf(measured, startMs, memoryMb)
     const cpuText = Object.entries(cpuAfter)
       .map(([name, ms]) => `${name} ${((ms - (cpuBefore[name] ?? 0)) / CLAIMS).toFixed(2)} ms`)

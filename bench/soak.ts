@@ -3,8 +3,9 @@
 //   burst      claims are provisioned at once and stay, and then the server is idle
 //   watchers   many clients watch an idle server
 //
-// For churn, the memory after the load is compared with that of two idle servers: the same server after its start, when it has not yet compiled the
-// code that handles claims, and a second one that has provisioned and deleted a few claims and has been idle since.
+// For churn, the memory after the load is compared with that of two idle servers: the same server after its start, when it has
+// not yet compiled the code that handles claims, and a second one that has provisioned and deleted a few claims and has been
+// idle since.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

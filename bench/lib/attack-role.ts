@@ -1,5 +1,5 @@
 // Attacks a server from a separate process, as one user: opens many connections and sends the text of the attack on each,
-// once or again after each response. The number of connections is fixed, and everything ends with the process.
+// once or again after each response. The number of connections is fixed. The attack ends when the process ends.
 import { connect, type TLSSocket } from 'node:tls'
 import type { Endpoint } from './http-connection.ts'
 

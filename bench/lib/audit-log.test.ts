@@ -25,7 +25,7 @@ async function readLines(...lines: string[]) {
   return readAuditLog(path)
 }
 
-it('readAuditLog returns the user, verb, resource, code and time of every request', async () => {
+it('readAuditLog returns the user, verb, resource, code and time of a request', async () => {
   expect(await readLines(line('patch', 'persistentvolumeclaims', 'status'))).toEqual([
     {
       user: 'stowage',

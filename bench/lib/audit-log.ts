@@ -1,4 +1,5 @@
-// Reads the requests in the audit log of an API server, and counts them by verb and resource.
+// Reads the requests in the audit log of an API server, counts them by verb and resource, and selects those that are made per
+// volume.
 import { readFile } from 'node:fs/promises'
 
 export interface AuditedRequest {

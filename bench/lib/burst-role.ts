@@ -8,7 +8,7 @@ export interface BurstJob {
   readonly endpoint: Endpoint
   readonly clients: number
   readonly count: number
-  /** Request in which NUMBER identifies the object. */
+  /** The request that creates or edits an object. NUMBER identifies the object. */
   readonly create: RequestText
   readonly watch: RequestText
   /** Text in the event of a finished object. */
@@ -18,6 +18,7 @@ export interface BurstJob {
 }
 
 export interface BurstResult {
+  /** From sending the first request to the last response. */
   readonly createSeconds: number
   /** From sending the first request to the last final event. */
   readonly seconds: number

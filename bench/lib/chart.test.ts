@@ -13,7 +13,7 @@ const share: Figure = { name: 'a list', unit: 'ms', value: 40, limit: { value: 1
 const points = [250, 1_000, 4_000].map((size) => ({ size, ms: size / 2 }))
 
 describe('a chart', () => {
-  it('measures figures by their targets: 1 means that the target is met exactly', () => {
+  it('compares a figure with its target: 2 means twice as good as the target, and 0.5 half as good', () => {
     expect(computeAttainment(rate)).toBe(2)
     expect(computeAttainment({ ...rate, target: { valueMax: 1_200 } })).toBe(2)
     expect(computeAttainment({ ...share, target: { ratioMin: 0.5 } })).toBe(0.5)

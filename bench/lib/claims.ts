@@ -52,7 +52,11 @@ export function boundClaim({ number, namespace, change }: { number: number; name
       finalizers: ['kubernetes.io/pvc-protection'],
       managedFields: MANAGED_FIELDS,
     },
-    spec: { ...spec, volumeMode: 'Filesystem', volumeName: `pvc-7c9e6679-7425-40de-944b-${number}` },
+    spec: {
+      ...spec,
+      volumeMode: 'Filesystem',
+      volumeName: `pvc-7c9e6679-7425-40de-944b-${String(number).padStart(12, '0')}`,
+    },
     status: { phase: 'Bound', accessModes: ['ReadWriteOnce'], capacity: { storage: '10Gi' } },
   }
   return { name, value: encodeStored(object) }

@@ -49,7 +49,7 @@ it.each<[string, Unit, readonly (readonly [number, number])[], string]>([
   expect(compare(pairs, unit)).toMatchObject([{ change }])
 })
 
-it('compareReports omits a figure that a build did not measure in every round', () => {
+it('compareReports omits a figure that a build did not measure, or measured as 0, in one of the rounds', () => {
   expect(
     compare([
       [100, 50],

@@ -1,5 +1,5 @@
-// Serves HTTPS with the TLS settings of the API server, reads requests and responds with a given number of bytes. Its rate is the limit for
-// an API server in Node.js.
+// Serves HTTPS with the TLS settings of the API server, reads requests and responds with a given number of bytes. Its rate is
+// the limit for an API server in Node.js.
 //   GET  …?watch=…   stays open; every POST then sends it one line of the given size
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'

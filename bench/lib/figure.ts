@@ -1,5 +1,5 @@
-// A measured figure, with the limit from the same run that it is compared with. Their ratio can be compared between machines
-// and runs.
+// A measured figure with its target and its limit. The limit is measured in the same run, so the ratio of figure and limit can
+// be compared between machines and runs. Also computes the median of repeated measurements.
 
 export interface Figure {
   readonly name: string

@@ -1,5 +1,5 @@
-// Folds CPU profiles into one tree: equal stacks of several processes and samples become one path. Reading the files is
-// profiles.ts; the page is flame-page.ts.
+// Folds CPU profiles into one tree, in which equal stacks of several processes and samples are one path, and ranks functions by
+// their own time. profiles.ts reads the files; flame-page.ts renders the page.
 
 /** The format of V8: a tree of call frames, and samples of them. */
 export interface CpuProfile {

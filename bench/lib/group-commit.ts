@@ -1,5 +1,5 @@
-// Measures the limit of durable writes: appends the same bytes to a file on the same disk, with one fdatasync per group of
-// waiting writers.
+// Measures the limit of durable writes: appends values of the same size to a file on the same disk, with one fdatasync per
+// group of waiting writers.
 import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 

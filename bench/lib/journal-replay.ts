@@ -1,5 +1,6 @@
 // Records the transactions of provisioned claims and replays them on a separate store, alternately with and without the
-// journal. The rest of the server does not run, so the journal is a large part of the measured time, and its cost can be measured on a busy machine.
+// journal. The rest of the server does not run, so the journal is a large part of the measured time, and its cost can be
+// measured on a busy machine.
 
 import { Registry } from 'prom-client'
 import type { Activity } from '../../src/api/kinds/operation/activity-schema.ts'

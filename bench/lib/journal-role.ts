@@ -240,7 +240,7 @@ function cpuMs(): number {
 
 const writtenBytes = (): number => Number(/^wchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1])
 
-/** The defaults of `stowage up --nodes 0 --log-level warn`. */
+/** The options of `stowage up --nodes 0 --log-level warn --scrub-rate 0` on a free port, without rotation of the audit log. */
 const optionsOf = ({
   dataDir,
   driverSocket,
@@ -257,7 +257,10 @@ const optionsOf = ({
   pkiSource: undefined,
   listen: { host: '127.0.0.1', port: 0 },
   servingHosts: [],
-  accountTokens: checkAccountTokenSettings({ issuer: 'https://kubernetes.default.svc', lifetimeMsMax: 3_600_000 }),
+  accountTokens: checkAccountTokenSettings({
+    issuer: 'https://kubernetes.default.svc',
+    lifetimeMsMax: 8_760 * 3_600_000,
+  }),
   featureGates: '',
   nodeMonitorGraceMs: undefined,
   expansionQuota: 'high-water-mark',

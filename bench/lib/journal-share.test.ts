@@ -9,7 +9,7 @@ const DESCRIBE = 'describeChange src/apiserver/timeline/describe-change.ts'
 const VALUE = 'get value src/apiserver/timeline/journal.ts'
 const WRITE = '#write src/store/revisioned-store.ts'
 
-it('PLUS-6 finds the time of the journal with that of the functions it calls, and that of commits without the journal', () => {
+it('timeOf returns the time of the journal with that of the functions it calls, and that of commits without the journal', () => {
   const nodes = [
     { id: 1, callFrame: frame('(root)'), children: [2, 4, 6] },
     { id: 2, callFrame: frame(DESCRIBE), children: [3] },
@@ -24,14 +24,14 @@ it('PLUS-6 finds the time of the journal with that of the functions it calls, an
   expect(timeOf(flame, isOfCommit, isOfJournal)).toBe(30)
 })
 
-it('PLUS-6 finds the allocations of the journal and of the functions it calls', () => {
+it('allocationsOf returns the allocations of the journal and of the functions it calls', () => {
   const leaf = { callFrame: frame('concat'), selfSize: 10, children: [] }
   const journal = { callFrame: frame(DESCRIBE), selfSize: 5, children: [leaf] }
   const head = { callFrame: frame('(root)'), selfSize: 0, children: [journal, leaf] }
   expect(allocationsOf({ head }, nameOf, isOfJournal)).toEqual({ total: 25, matching: 15 })
 })
 
-it('PLUS-6 estimates the part of garbage collection from allocations and the part of commits from bytes', () => {
+it('partsOf estimates the part of garbage collection from allocations and the part of commits from bytes', () => {
   const shares = { functions: 0.02, collection: 0.1, commits: 0.2, allocations: 0.05 }
   expect(partsOf(shares, 0.1)).toEqual({
     functions: expect.closeTo(0.018),

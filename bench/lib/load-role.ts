@@ -1,7 +1,7 @@
 // Generates load in a separate process: many clients, each on its own connection.
 //   requests  each client sends the next request after the response to the last, for a given time
 //   turns     the same with several requests that alternate on open connections, to compare their cost
-//   fan-out   watchers follow one collection while a client creates objects in it, one after the other
+//   fanOut    watchers follow one collection while a client creates objects in it, one after the other
 import { type Connection, type Endpoint, openConnection, type ResponseSummary } from './http-connection.ts'
 
 export interface RequestsJob {

@@ -16,7 +16,7 @@ export interface PairedRatio {
   readonly total: number
 }
 
-/** Returns NaN for bounds that need more rounds: at least six. */
+/** Compares at least six rounds. With fewer, the bounds are NaN. */
 export function compareRounds(rounds: readonly PairedRound[]): PairedRatio {
   const ratios = rounds.map(({ value, reference }) => value / reference).sort((a, b) => a - b)
   const below = boundIndex(ratios.length)
@@ -31,8 +31,9 @@ export function compareRounds(rounds: readonly PairedRound[]): PairedRatio {
 }
 
 /**
- * Returns the largest number of ratios below the lower bound. Each ratio is below the true median with a probability of one half,
- * so their number has a binomial distribution, of which each bound leaves out at most 2.5 %.
+ * Returns the index of the lower bound in the sorted ratios, or -1 if there are too few. Each ratio is below the true median with
+ * a probability of one half, so the number of such ratios has a binomial distribution, of which each bound leaves out at most
+ * 2.5 %.
  */
 function boundIndex(count: number): number {
   let probability = 0.5 ** count

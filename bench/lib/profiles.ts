@@ -19,8 +19,8 @@ let profileCount = 0
 export const profileFlags = (dir: string | undefined, program: string): string[] =>
   dir === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', join(dir, `${program}-${++profileCount}`)]
 
-/** Returns the pages to open. */
-export async function writeFlameGraphs(dir: string): Promise<string[]> {
+/** Writes a page per program and part, and an index. Returns the path of the index. */
+export async function writeFlameGraphs(dir: string): Promise<string> {
   const groups = new Map<string, string[]>()
   for (const path of listProfiles(dir)) {
     const name = relative(dir, dirname(path)).replaceAll('/', '-').replace(/-\d+$/, '')
@@ -38,7 +38,7 @@ export async function writeFlameGraphs(dir: string): Promise<string[]> {
   }
   const index = join(dir, 'index.html')
   await writeFile(index, indexPage(pages))
-  return [index]
+  return index
 }
 
 function listProfiles(dir: string): string[] {

@@ -1,4 +1,5 @@
-// The result of a benchmark run: printed, saved, and written to the docs.
+// The report of a benchmark run: formats it as JSON, counts the targets that are met, and merges it with an earlier report.
+// table.ts formats its figures as text, and docs.ts writes it to the docs.
 import { type Figure, type MissingFigure, passes, peerRatioOf, ratioOf } from './figure.ts'
 
 export interface Report {

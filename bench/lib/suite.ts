@@ -7,8 +7,8 @@ export interface Suite {
   /** Set if the suite runs only when it is named. */
   readonly isOptional?: true
   /**
-   * Set if --against runs the suite once, with the programs of both builds in turns, instead of once per build and round. It has an
-   * effect only if it is set for all suites of the run.
+   * Set if --against runs the suite once, with the programs of both builds in turns, instead of once per build and round. It has
+   * an effect only if it is set for all suites of the run.
    */
   readonly comparesInOneRun?: true
 }

@@ -5,7 +5,7 @@ import { aSuiteReport } from './report.fixture.ts'
 import { formatTable, formatTables } from './table.ts'
 
 describe('the table', () => {
-  it('SYS-16 has a line for each figure of every suite, with limit, ratio, target and result', () => {
+  it('has a line for each figure of every suite, with limit, ratio, target and result', () => {
     const reports = [
       aSuiteReport('api', [
         {
