@@ -1,5 +1,5 @@
-// Determines whether dist/ was built from the present sources. The stamp is a hash over the paths, sizes and modification
-// times of sources, so that a deleted or renamed source counts as a change too.
+// Determines whether dist/ was built from the present inputs. The stamp is a hash over the paths, sizes and modification times
+// of all files that the build compiles or copies, so that a deleted or renamed file counts as a change too.
 import { createHash } from 'node:crypto'
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

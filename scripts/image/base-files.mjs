@@ -1,5 +1,5 @@
-// Copies the base of the image from this machine: Node.js, a shell, the programs that `stowage driver` and `stowage node` call, and
-// the shared libraries of all of them. The Dockerfile gets them from its base image and from packages.
+// Copies the base of the image from this machine: Node.js, a shell, the programs that `stowage driver` and `stowage node` call,
+// and the shared libraries of all of them. The Dockerfile gets them from its base image and from packages.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, realpath, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -18,7 +18,10 @@ const EMPTY_FOLDERS = ['dev', 'etc', 'opt', 'proc', 'root', 'run', 'sys', 'var/l
 const USER_LINES = ['root:x:0:0:root:/root:/bin/sh', 'stowage:x:65532:65532:stowage:/var/lib/stowage:/sbin/nologin']
 const GROUP_LINES = ['root:x:0:', 'stowage:x:65532:']
 
-/** Returns the names of programs that this machine lacks. `nativeModules` are files whose libraries are copied too. */
+/**
+ * Copies the base to the folder `root`, with the libraries of the files in `nativeModules`. Returns the names of the storage
+ * programs that this machine lacks.
+ */
 export async function copyBaseFiles(root, nativeModules) {
   for (const folder of EMPTY_FOLDERS) await mkdir(join(root, folder), { recursive: true })
   for (const folder of LINKED_FOLDERS) {

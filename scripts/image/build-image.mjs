@@ -1,6 +1,6 @@
 // `npm run image -- [FILE]`: assembles the image of the Dockerfile as an OCI image tarball without a container engine, by default
-// dist/stowage-image.tar. The base is copied from this machine (base-files.mjs); /opt/stowage and the configuration are the same as in
-// the Dockerfile. SOURCE_DATE_EPOCH sets the time of all files. Default: the time of the last commit.
+// dist/stowage-image.tar. The base is copied from this machine (base-files.mjs); /opt/stowage and the configuration are the same
+// as in the Dockerfile. SOURCE_DATE_EPOCH sets the time of all files. Default: the time of the last commit.
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { arch, tmpdir } from 'node:os'
@@ -45,7 +45,9 @@ try {
   })
   console.log(`${file} holds the image ${digest}.`)
   if (missingPrograms.length > 0) {
-    console.log(`Without ${missingPrograms.join(', ')}, which this machine lacks and only drivers and nodes need.`)
+    console.log(
+      `The image lacks ${missingPrograms.join(', ')}, as this machine does. Only drivers and nodes need them.`,
+    )
   }
 } finally {
   await rm(dir, { recursive: true, force: true })
