@@ -200,7 +200,7 @@ describe('decode with a previous object', () => {
     raw: Object.freeze({ k: [1] }),
   })
 
-  it('SYS-4 reuses identical parts and decodes all others', () => {
+  it('reuses identical parts and decodes all others', () => {
     const value = { ...previous, title: 'b', single: { ...previous.single, count: 2 } }
     const { object, unknownFields } = decode(outer, value, [], { previous })
     expect(object).toEqual({ title: 'b', items: [{ name: 'x' }], single: { name: 'y', count: 2 }, raw: { k: [1] } })
@@ -209,7 +209,7 @@ describe('decode with a previous object', () => {
     expect(object.single).not.toBe(previous.single)
   })
 
-  it('SYS-4 decodes a part that is at another path or has changed', () => {
+  it('decodes a part that is at another path or has changed', () => {
     const value = { ...previous, items: previous.single }
     expect(() => decode(outer, value, [], { previous })).toThrow(DecodeError)
     expect(() => decode(outer, { ...previous, single: { name: 7 } }, [], { previous })).toThrow(DecodeError)
@@ -218,7 +218,7 @@ describe('decode with a previous object', () => {
     ).toEqual(['single.other'])
   })
 
-  it('SYS-4 gives the same result as without a previous object', () => {
+  it('gives the same result as without a previous object', () => {
     const values = fc.record({
       title: fc.string(),
       single: fc.record({ name: fc.string(), count: fc.integer({ min: 0, max: 9 }) }),

@@ -10,7 +10,10 @@ export interface Decoded<T> {
   readonly object: T
   /** Paths of fields that the type does not have; at most UNKNOWN_FIELDS_MAX. */
   readonly unknownFields: readonly string[]
-  /** Number of keys in the input. If parse-json.ts counts more in the text, the text has duplicate keys. */
+  /**
+   * Number of keys in the input, without those in reused parts of a previous object. If no part is reused and parse-json.ts
+   * counts more in the text, the text has duplicate keys.
+   */
   readonly keyCount: number
 }
 
@@ -262,7 +265,7 @@ function decodeBytes(value: unknown, path: string): string {
   return text
 }
 
-/** Returns the zero value of a type. */
+/** Returns the zero value of a type, or undefined for times, which have none. */
 export function zeroOf(type: Type): unknown {
   switch (type.is) {
     case 'object': {

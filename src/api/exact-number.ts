@@ -8,7 +8,7 @@ export function isExactNumber(text: string): boolean {
   return Number.isFinite(value) && significantDigits(text) === significantDigits(String(value))
 }
 
-/** A number with fewer characters has at most 15 digits, and every number of 15 digits is exact. */
+/** A number with fewer characters and no exponent has at most 15 digits, and every number of 15 digits is exact. */
 export const EXACT_LENGTH = 16
 
 /** Returns digits without leading or trailing zeros, and the exponent: '-12.50' and '-125e-1' are both '-125e-1'. */

@@ -53,7 +53,7 @@ describe('field sets', () => {
 })
 
 describe('sortSet', () => {
-  it('SYS-3 sorts the elements at every level as Kubernetes does', () => {
+  it('sorts the elements at every level as Kubernetes does', () => {
     const set: FieldSet = {
       'f:spec': { 'f:b': {}, 'f:a': {}, '.': {} },
       'f:ports': {

@@ -1,4 +1,4 @@
-// Formats and parses the elements of field paths, as field sets and as messages spell them:
+// Formats, parses and orders the elements of field paths. Field sets and messages spell them differently:
 //   f:containers  k:{"name":"web"}  f:image    .containers[name="web"].image
 import { isJsonObject, type JsonValue } from '../json-value.ts'
 

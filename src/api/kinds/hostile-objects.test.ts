@@ -115,7 +115,7 @@ function anyValue(type: Type, depth: number): Arbitrary<unknown> {
 
 const cache = new Map<string, Arbitrary<object>>()
 
-/** Generates objects of a type. Below `depth`, only required fields are generated. */
+/** Generates objects of a type. Objects that are nested deeper than `depth` levels have only required fields. */
 function anyObject(type: ObjectType, depth: number): Arbitrary<object> {
   const cachedArbitrary = cache.get(`${depth} ${type.name}`)
   if (cachedArbitrary) return cachedArbitrary

@@ -1,4 +1,5 @@
-// Lists the signers of this server and validates the name of a signer: a domain and a path, such as kubernetes.io/kube-apiserver-client.
+// Lists the signers of this server and validates the name of a signer: a domain and a path, such as
+// kubernetes.io/kube-apiserver-client.
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 

@@ -99,7 +99,7 @@ describe("a claim's status", () => {
     expect(setStatus(status, { gates, stored: status }).object.status).toEqual({ phase: 'Bound', ...status })
   })
 
-  it('PIO-3 has a separate feature gate for iops and throughput', () => {
+  it('has a separate feature gate for iops and throughput', () => {
     const status = {
       allocatedResources: { storage: '20Gi', iops: '100' },
       allocatedResourceStatuses: { iops: 'ControllerModifyVolumeInProgress' as const },

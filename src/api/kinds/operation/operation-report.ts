@@ -25,5 +25,8 @@ export const operationReportKind = defineKind<OperationReport>({
  * with more is rejected.
  */
 export const REPORTED_OPERATIONS_MAX = 500
-/** The maximum number of volumes in one report. A report with more is rejected; a process with more volumes reports only the first ones. */
+/**
+ * The maximum number of volumes in one report. A report with more is rejected, so a process with more volumes reports only the
+ * first ones.
+ */
 export const REPORTED_VOLUMES_MAX = 500

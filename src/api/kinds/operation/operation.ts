@@ -13,7 +13,7 @@ export const OPERATION_LABEL = 'stowage.dev/operation'
 
 /**
  * Label of operations that this server has received from another server on the same store. The value is the address of
- * that server.
+ * that server, in which `-` replaces characters that a label value cannot have.
  */
 export const SERVER_LABEL = 'stowage.dev/server'
 

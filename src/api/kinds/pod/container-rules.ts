@@ -1,4 +1,4 @@
-// Validates a pod's containers.
+// Validates a pod's containers and init containers. ephemeral-container-rules.ts validates the ephemeral ones.
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123LabelProblems } from '../../names.ts'
 import { compareQuantities } from '../../quantity.ts'

@@ -27,7 +27,10 @@ export const sourcesOf = (volume: Volume): VolumeSourceName[] =>
 
 export interface PodVolumesInput {
   readonly spec: PodSpec
-  /** The pod's name. If it is '', as in a template or before generateName is resolved, the names of ephemeral claims are not validated. */
+  /**
+   * The pod's name. If it is '', as in a template or before generateName is resolved, the names of ephemeral claims are not
+   * validated.
+   */
   readonly podName: string
   readonly errors: FieldErrors
   readonly context: RuleContext

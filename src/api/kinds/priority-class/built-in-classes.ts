@@ -1,4 +1,4 @@
-// The classes that every cluster has. Their names, and all others with the prefix, are reserved.
+// The priority classes that every cluster has. All names with the prefix `system-` are reserved for them.
 import type { PriorityClass } from './priority-class-schema.ts'
 
 export const SYSTEM_PREFIX = 'system-'

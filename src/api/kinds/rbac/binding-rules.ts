@@ -1,4 +1,4 @@
-// Defaults, validation rules and columns of bindings.
+// Sets the defaults of role bindings and cluster role bindings, validates them, and defines their table columns.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import type { Column, KubeObject } from '../../kind.ts'

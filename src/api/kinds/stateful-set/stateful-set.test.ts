@@ -111,10 +111,7 @@ describe('a stateful set', () => {
     expect(tryCreate(kind, createBody({ selector: undefined })).errors[0]).toBe('spec.selector: Required value')
   })
 
-  it.each<[string, string]>([
-    ['Web', 'metadata.name'],
-    ['a.b', 'metadata.name'],
-  ])('SYS-27 requires a DNS label as its name, not %s', (name) => {
+  it.each(['Web', 'a.b'])('SYS-27 requires a DNS label as its name, not %s', (name) => {
     expect(kind.nameErrors(name)).not.toEqual([])
   })
 
