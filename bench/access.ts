@@ -1,6 +1,6 @@
 // Measures the cost of access control: durable creates by a user with a role among many bindings, compared with those of
 // an administrator; and creates with RBAC, audit log and encryption at rest, compared with those of an administrator on a
-// server without audit log or encryption. The requests alternate, under the same load of the machine.
+// server without audit log or encryption. The requests alternate, so that all are measured under the same load of the machine.
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadOrCreatePki, type Pki } from '../src/apiserver/security/index.ts'

@@ -78,7 +78,7 @@ async function measureExpansion({ dir, profileDir, isLong, progress, note }: Par
     })
     const plannedRounds = Object.entries(isLong ? ROUNDS.long : ROUNDS.short)
     const maxClaims = Math.max(...plannedRounds.map(([claims]) => Number(claims)))
-    progress(`${formatCount(maxClaims)} claims are created`)
+    progress(`creating ${formatCount(maxClaims)} claims`)
     await burst(maxClaims, { method: 'POST', path: CLAIMS, body: JSON.stringify(aClaim()) }, '"phase":"Bound"')
     for (let round = 1; round <= WARM_UP_ROUNDS; round++) {
       progress(`warming up, round ${round} of ${WARM_UP_ROUNDS}`)

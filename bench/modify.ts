@@ -86,7 +86,7 @@ async function measureBursts(options: PartOptions): Promise<Figure[]> {
     return { idle, ...countedResult }
   }
   try {
-    progress(`${formatCount(maxClaims)} claims are created`)
+    progress(`creating ${formatCount(maxClaims)} claims`)
     await bench.fill({ count: maxClaims, after: 0, className: 'silver' })
     progress('warming up')
     await change(FIGURE_CLAIMS_MIN)
@@ -167,7 +167,7 @@ async function measureStress(options: PartOptions): Promise<Figure[]> {
   const { kubeconfig, socket } = bench
   const { profileDir } = options
   try {
-    options.progress(`${STRESS_VOLUMES} volumes`)
+    options.progress(`creating ${STRESS_VOLUMES} volumes`)
     const provisioner = await startProvisioner({ kubeconfig, socket })
     await bench.fill({ count: STRESS_VOLUMES, after: 0, className: 'silver' })
     await provisioner.stop()

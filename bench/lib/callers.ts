@@ -11,7 +11,7 @@ export interface Calls {
   readonly seconds: number
 }
 
-/** Runs the callers. The first response after the warm-up starts the clock and is not counted. */
+/** Runs the callers. The first call that completes after the warm-up starts the clock and is not counted. */
 export async function runCallers(options: CallersOptions, call: () => Promise<unknown>): Promise<Calls> {
   const startMs = performance.now() + options.warmUpMs
   const endMs = startMs + options.measureMs

@@ -1,4 +1,5 @@
-// Builds claims and volumes for measurements, as a client sends them and as the store keeps them, and fills data directories.
+// Builds claims as a client sends them, builds claims and volumes as the store keeps them, and fills data directories with
+// claims.
 import { join } from 'node:path'
 import { encodeStored } from '../../src/apiserver/objects/stored-object.ts'
 import { systemClock, systemRandom } from '../../src/base/clock.ts'
@@ -18,7 +19,7 @@ export const buildClaim = (name: string) => ({
   spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'fast', resources: { requests: { storage: '10Gi' } } },
 })
 
-/** Returns the claim above as the API server stores it. */
+/** Returns the claim of buildClaim as the API server stores it. */
 export function storedClaim(name: string, namespace: string): Buffer {
   const { metadata, spec } = buildClaim(name)
   const serverFields = { uid: randomUuid(systemRandom()), creationTimestamp: '2026-01-31T12:00:00Z' }
@@ -137,7 +138,7 @@ const MANAGED_FIELDS = [
   ),
 ]
 
-/** Adds this many claims to the store of a data directory. */
+/** Adds claims to the store of a data directory. `claims` is their number. */
 export async function fillDirectory(dataDir: string, claims: number, namespace = 'default'): Promise<void> {
   const store = await openLmdbStore({ dir: join(dataDir, 'store'), clock: systemClock() })
   for (let firstNumber = 0; firstNumber < claims; firstNumber += CLAIMS_PER_TRANSACTION) {

@@ -1,4 +1,5 @@
-// Starts the server of journal-role.ts, whose journal of volumes can be switched off and on, and reads its profiles.
+// Starts the server of journal-role.ts, whose journal of volumes can be switched off and on, and runs its measurements: rounds,
+// replays and profiles.
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type CpuProfile, foldProfiles } from './flame-graph.ts'

@@ -1,5 +1,5 @@
 // Finds the share of the journal of volumes in profiles of a server: the time and the allocations of its functions and of those
-// that they call.
+// that they call, and its parts of garbage collection and of writing commits.
 import type { CallFrame, Flame } from './flame-graph.ts'
 
 /** Files whose functions run only for the journal. */

@@ -1,5 +1,5 @@
-// The CPU profiles of measured processes: where they are written, and the flame graphs built from them, one per program
-// and part, with an index page.
+// The CPU profiles of measured processes: where they are written, how their frames are named, and the flame graphs built from
+// them, one per program and part, with an index page.
 //   DIR/provisioning/alone/up-1/CPU.….cpuprofile    raw, for the developer tools of browsers and editors
 //   DIR/provisioning-alone-up.html                  the flame graph of all profiles of that program
 //   DIR/index.html

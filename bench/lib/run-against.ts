@@ -1,4 +1,4 @@
-// Runs the same suites with this build and with another commit, in turns, and prints the ratio of each figure. Each build runs
+// Runs the same suites with this build and with another commit, in turns, and returns the ratio of each figure. Each build runs
 // its own benchmarks, so compare only figures whose measurement has not changed.
 import { spawn } from 'node:child_process'
 import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-// Table columns that several kinds share, and the cells of rows.
+// Table columns that several kinds share, the format of ages and durations in them, and the cells of rows.
 import type { Column, ColumnContext, KubeObject } from './kind.ts'
 
 export const nameColumn: Column<KubeObject> = {

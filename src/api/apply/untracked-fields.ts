@@ -1,4 +1,4 @@
-// Lists the fields that have no owner in managedFields.
+// Removes from a field set the fields that have no owner in managedFields.
 import { difference, type FieldSet, LEAF } from './field-set.ts'
 import { fieldElement } from './path-element.ts'
 

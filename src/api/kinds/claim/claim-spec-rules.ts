@@ -1,5 +1,5 @@
-// Validates a claim's spec, including specs in the claim templates of ephemeral volumes. claim-update-rules.ts validates
-// changes.
+// Validates a claim's spec, including specs in the claim templates of ephemeral volumes and stateful sets.
+// claim-update-rules.ts validates changes.
 import type { FieldErrors } from '../../field-errors.ts'
 import { validateLabelSelector } from '../../meta.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'

@@ -1,6 +1,6 @@
 // Validates changes to a claim. Its spec is immutable, except that volumeName and an unset storageClassName can be set
 // once, and that a bound claim can change its size, attributes class, iops and throughput.
-// Admission checks whether the class allows expansion.
+// Admission checks whether the class allows expansion. Also has the messages about fields whose feature gate is disabled.
 import type { FeatureGate } from '../../feature-gates.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'

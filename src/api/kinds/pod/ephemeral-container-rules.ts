@@ -1,4 +1,4 @@
-// Validates changes to the ephemeral containers of a pod: containers can be added, but not changed or removed.
+// Validates the ephemeral containers of a pod and changes to them: containers can be added, but not changed or removed.
 import type { FieldErrors } from '../../field-errors.ts'
 import { isSameValue } from '../shared/changed-fields.ts'
 import { validateContainer } from './container-rules.ts'
