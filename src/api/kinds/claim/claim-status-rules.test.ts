@@ -89,7 +89,7 @@ describe("a claim's status", () => {
     expect(setStatus(status, { gates, stored: status }).object.status).toEqual({ phase: 'Bound', ...status })
   })
 
-  it('REX-10 keeps only stored resize fields while the feature gate is disabled', () => {
+  it('keeps only stored resize fields while the feature gate is disabled', () => {
     const gates = 'RecoverExpansionFailure=false'
     const status = {
       allocatedResources: { storage: '20Gi' },

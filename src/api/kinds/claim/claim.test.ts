@@ -118,7 +118,7 @@ describe('creating a claim', () => {
     expect(tryUpdate(kind, storedClaim, keepClass, { gates }).warnings).toEqual([])
   })
 
-  it('PIO-1 drops iops and throughput with a warning while the feature gate is disabled', () => {
+  it('drops iops and throughput with a warning while the feature gate is disabled', () => {
     const gates = 'VolumeProvisionedIO=false'
     const resources = { requests: { storage: '1Gi', iops: '500' }, limits: { throughput: '9Mi' } }
     const { object, warnings } = tryCreate(kind, aClaim({ resources }), { gates })

@@ -136,7 +136,7 @@ describe('LimitRange', () => {
     ])
   })
 
-  it('PIO-7 rejects iops and throughput while the feature gate is disabled, unless they are already stored', () => {
+  it('rejects iops and throughput while the feature gate is disabled, unless they are already stored', () => {
     const gates = parseFeatureGates('VolumeProvisionedIO=false')
     const body = aRange({ type: CLAIM_TYPE, max: { storage: '1Gi', iops: '10' } })
     expect(tryCreate(limitRangeKind, body, { gates }).errors).toEqual([

@@ -130,7 +130,7 @@ describe('ResourceQuota', () => {
     ])
   })
 
-  it('PIO-7 rejects iops and throughput while the feature gate is disabled, unless they are already stored', () => {
+  it('rejects iops and throughput while the feature gate is disabled, unless they are already stored', () => {
     const gates = parseFeatureGates('VolumeProvisionedIO=false')
     const body = aQuota({ hard: { 'limits.iops': '100' } })
     expect(tryCreate(resourceQuotaKind, body, { gates }).errors).toEqual([

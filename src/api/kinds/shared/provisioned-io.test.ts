@@ -98,13 +98,13 @@ describe('iops and throughput of a claim', () => {
     ])
   })
 
-  it('PIO-1 are dropped on create while the feature gate is disabled', () => {
+  it('are dropped on create while the feature gate is disabled', () => {
     const { object, errors } = create({ iops: -1, throughput: 10 }, { iops: 5 }, GATE_DISABLED)
     expect(errors).toEqual([])
     expect(object.spec?.resources).toEqual({ requests: { storage: '10Gi' } })
   })
 
-  it('PIO-1 are kept while the feature gate is disabled, but not added', () => {
+  it('are kept while the feature gate is disabled, but not added', () => {
     const storedObject = aBoundClaim({ throughput: 100 })
     const { object, errors } = tryUpdate(
       claimKind,
@@ -123,7 +123,7 @@ describe('iops and throughput of a claim', () => {
   it.each<[string, (requests: Draft) => void]>([
     ['changed', (requests) => (requests.iops = 200)],
     ['removed', (requests) => delete requests.iops],
-  ])('PIO-1 cannot be %s while the feature gate is disabled', (_case, change) => {
+  ])('cannot be %s while the feature gate is disabled', (_case, change) => {
     const storedObject = aBoundClaim({ iops: 100 })
     const { errors } = tryUpdate(
       claimKind,
@@ -164,7 +164,7 @@ describe('iops and throughput of a volume', () => {
     expect(tryCreate(volumeKind, aVolume(capacity)).errors).toEqual([message])
   })
 
-  it('PIO-1 are dropped while the feature gate is disabled, unless the volume already has them', () => {
+  it('are dropped while the feature gate is disabled, unless the volume already has them', () => {
     const createResult = tryCreate(volumeKind, aVolume({ iops: 100 }), GATE_DISABLED)
     expect([createResult.errors, createResult.object.spec?.capacity]).toEqual([[], { storage: '10Gi' }])
     const storedObject = tryCreate(volumeKind, aVolume({ iops: 100 })).object
