@@ -430,7 +430,7 @@ async function measureBursts(bench: Bench, scenario: Scenario): Promise<Figure[]
     const result = mediansOf(rounds)
     points.push({ size, ms: result.seconds * 1_000 })
     if (size < FIGURE_CLAIMS_MIN) continue
-    // The limit: the same clients create as many of the same claims durably, in a class whose claims are never bound.
+    // The limit: the same clients create as many of the same claims durably, but without a class, so that they are never bound.
     const idleRounds = await repeat(roundCount, async () =>
       bench.run({ ...(await bench.nextBurst(size)), className: '' }, '"phase":"Pending"'),
     )

@@ -39,7 +39,7 @@ export interface FanOutJob {
   readonly creates: number
 }
 
-/** NUMBER in path or body is replaced by the number of the request. */
+/** NUMBER in path or body is replaced by a number. */
 export interface RequestText {
   /** PATCH is a merge patch. */
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
