@@ -48,7 +48,7 @@ async function measureExpansion({ dir, profileDir, isLong, progress, note }: Par
       clients: CLIENTS,
       count: claims,
       after: 0,
-      create: request,
+      request,
       watch: { method: 'GET', path: `${CLAIMS}?watch=1` },
       until,
     })

@@ -231,7 +231,7 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
       clients: CLIENTS,
       count: job.count,
       after: job.after,
-      create: job.request,
+      request: job.request,
       watch: { method: 'GET', path: `${CLAIMS}?watch=1` },
       until: job.until,
     })

@@ -190,9 +190,9 @@ async function openBench({ dir, profileDir }: PartOptions, backend: 'loop' | 'di
 
   const burst = (resource: string, count: number, body: object, until: string) => {
     const path = `${CORE}/${resource}`
-    const create: RequestText = { method: 'POST', path, body: JSON.stringify(body) }
+    const request: RequestText = { method: 'POST', path, body: JSON.stringify(body) }
     const watch: RequestText = { method: 'GET', path: `${path}?watch=1` }
-    return bursts.run({ endpoint, clients: CLIENTS, count, after: usedCount, create, watch, until })
+    return bursts.run({ endpoint, clients: CLIENTS, count, after: usedCount, request, watch, until })
   }
   async function clear(): Promise<void> {
     const inNamespace = { namespace: 'default' }

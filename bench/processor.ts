@@ -263,7 +263,7 @@ async function openBench(
         clients: CLIENTS,
         count: OPERATIONS,
         after,
-        create: request,
+        request,
         watch: { method: 'GET', path: `${watch}?watch=1` },
         until,
       })

@@ -165,8 +165,8 @@ async function measureJournal(options: PartOptions): Promise<Figure[]> {
     await post(endpoint, '/api/v1/namespaces', { metadata: { name: namespace } })
     const path = `/api/v1/namespaces/${namespace}/persistentvolumeclaims`
     const watch: RequestText = { method: 'GET', path: `${path}?watch=1` }
-    const create: RequestText = { method: 'POST', path, body: JSON.stringify(claimOf('fast')) }
-    const job = { endpoint, clients: JOURNAL.clients, count: claims, after, create, watch, until: '"phase":"Bound"' }
+    const request: RequestText = { method: 'POST', path, body: JSON.stringify(claimOf('fast')) }
+    const job = { endpoint, clients: JOURNAL.clients, count: claims, after, request, watch, until: '"phase":"Bound"' }
     return async () => void (await bursts.run(job))
   }
   const usages: Record<JournalRound, RoundUsage[]> = { on: [], off: [], alsoOff: [] }
@@ -531,8 +531,8 @@ async function openBench(options: PartOptions, flags: readonly string[]): Promis
     run: ({ namespace, className, count, after }, until = '"phase":"Bound"') => {
       const path = `/api/v1/namespaces/${namespace}/persistentvolumeclaims`
       const watch: RequestText = { method: 'GET', path: `${path}?watch=1` }
-      const create: RequestText = { method: 'POST', path, body: JSON.stringify(claimOf(className)) }
-      return bursts.run({ endpoint, clients: CLIENTS, count, after, create, watch, until })
+      const request: RequestText = { method: 'POST', path, body: JSON.stringify(claimOf(className)) }
+      return bursts.run({ endpoint, clients: CLIENTS, count, after, request, watch, until })
     },
     fill: ({ count, after, create, watch, until }) =>
       bursts.run({
@@ -540,7 +540,7 @@ async function openBench(options: PartOptions, flags: readonly string[]): Promis
         clients: CLIENTS,
         count,
         after,
-        create,
+        request: create,
         watch: { method: 'GET', path: `${watch}?watch=1` },
         until,
       }),

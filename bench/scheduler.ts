@@ -269,7 +269,7 @@ async function openBench(
         clients: CLIENTS,
         count: burst.count,
         after: burst.after,
-        create,
+        request: create,
         watch: { method: 'GET', path: `${watch}?watch=1` },
         until,
       }),

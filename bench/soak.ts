@@ -194,7 +194,7 @@ async function startChurnServer(dir: string, profileDir: string | undefined): Pr
         clients: BURST.clients,
         count,
         after: 0,
-        create,
+        request: create,
         watch: { method: 'GET', path: `${CLAIMS}?watch=1` },
         until: '"phase":"Bound"',
       }),

@@ -9,7 +9,7 @@ export interface BurstJob {
   readonly clients: number
   readonly count: number
   /** The request that creates or edits an object. NUMBER identifies the object. */
-  readonly create: RequestText
+  readonly request: RequestText
   readonly watch: RequestText
   /** Text in the event of a finished object. */
   readonly until: string
@@ -18,8 +18,6 @@ export interface BurstJob {
 }
 
 export interface BurstResult {
-  /** From sending the first request to the last response. */
-  readonly createSeconds: number
   /** From sending the first request to the last final event. */
   readonly seconds: number
   readonly p50Ms: number
@@ -51,18 +49,17 @@ export async function runBurst(job: BurstJob | OpenBurstJob | 'run'): Promise<Bu
 
 /** Opens the connections and the watch. Returns the function that sends the requests. */
 async function openBurst(job: BurstJob): Promise<() => Promise<BurstResult>> {
-  const { endpoint, clients, count, create, watch, until, after } = job
+  const { endpoint, clients, count, request, watch, until, after } = job
   let fail: (error: Error) => void = () => {}
   const failure = new Promise<never>((_, reject) => {
     fail = reject
   })
   failure.catch(() => {}) // handled by the race below
   const connections = await openAll(endpoint, Math.min(clients, count), fail)
-  const request = numberedRequest(create)
+  const encodeRequest = numberedRequest(request)
   const sentMs = new Float64Array(count)
   const durationMs = new Float64Array(count)
   let [sentCount, responseCount, finishedCount] = [0, 0, 0]
-  let createdMs = 0
   let lastEventMs = performance.now()
   let resolveFinished = () => {}
   const completion = new Promise<void>((resolve) => {
@@ -85,12 +82,11 @@ async function openBurst(job: BurstJob): Promise<() => Promise<BurstResult>> {
         if (sentCount === count) return
         const number = sentCount++
         sentMs[number] = performance.now()
-        connection.send(request(after + number + 1), onResponse)
+        connection.send(encodeRequest(after + number + 1), onResponse)
       }
       const onResponse = ({ status }: ResponseSummary) => {
-        if (status >= 300) return fail(new Error(`${create.method} ${create.path}: ${status}`))
+        if (status >= 300) return fail(new Error(`${request.method} ${request.path}: ${status}`))
         if (++responseCount < count) return sendNext()
-        createdMs = performance.now()
         for (const openedConnection of connections) openedConnection.close() // the server closes idle connections
       }
       sendNext()
@@ -104,7 +100,7 @@ async function openBurst(job: BurstJob): Promise<() => Promise<BurstResult>> {
       const seconds = (performance.now() - startMs) / 1000
       const sortedMs = [...durationMs].sort((a, b) => a - b)
       const percentile = (share: number) => sortedMs[Math.min(count - 1, Math.ceil(count * share) - 1)]!
-      return { createSeconds: (createdMs - startMs) / 1000, seconds, p50Ms: percentile(0.5), p99Ms: percentile(0.99) }
+      return { seconds, p50Ms: percentile(0.5), p99Ms: percentile(0.99) }
     } finally {
       clearInterval(timer)
       for (const connection of [...connections, watcher]) connection.close()
