@@ -119,7 +119,7 @@ export interface Kind<T extends KubeObject = KubeObject> {
   /** Returns the grace period of a delete; pods only. */
   gracePeriodSeconds?(object: T, requestedSeconds: number | undefined): number
 
-  /** Set for create-only kinds such as SubjectAccessReview. src/apiserver/reviews.ts computes the response. */
+  /** Set for create-only kinds such as SubjectAccessReview. Their objects are not stored: the response has the result. */
   readonly isReview?: true
   /** Set for a kind that the server keeps in memory and that clients can only read. */
   readonly isVolatile?: true

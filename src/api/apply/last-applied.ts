@@ -1,4 +1,4 @@
-// Reads and writes the annotation in which client-side `kubectl apply` stores its last configuration. When such an object
+// Reads and formats the annotation in which client-side `kubectl apply` stores its last configuration. When such an object
 // moves to server-side apply, kubectl owns the fields that still have their last applied values, to avoid conflicts.
 import { decode } from '../decode.ts'
 import { isJsonObject, type JsonObject } from '../json-value.ts'

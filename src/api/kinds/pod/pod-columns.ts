@@ -3,6 +3,7 @@
 import { ageColumn, ageOf, nameColumn } from '../../columns.ts'
 import type { Column } from '../../kind.ts'
 import type { Infer } from '../../schema.ts'
+import { hasTerminated } from './has-terminated.ts'
 import type { containerStatus, Pod } from './pod-schema.ts'
 
 type ContainerStatus = Infer<typeof containerStatus>
@@ -13,7 +14,7 @@ interface Summary {
   ready: number
   total: number
   restarts: number
-  /** The time at which a container last terminated. */
+  /** The time at which a restarted container last terminated. */
   lastRestart: string | undefined
 }
 
@@ -78,9 +79,8 @@ function summarize(pod: Pod): Summary {
   const isInitialized = conditions.find(({ type }) => type === 'Initialized')?.status === 'True'
   if (!isInitializing || isInitialized) summarizeContainers(pod, sidecars, summary)
 
-  const hasEnded = status.phase === 'Succeeded' || status.phase === 'Failed'
   if (pod.metadata.deletionTimestamp && status.reason === 'NodeLost') summary.status = 'Unknown'
-  else if (pod.metadata.deletionTimestamp && !hasEnded) summary.status = 'Terminating'
+  else if (pod.metadata.deletionTimestamp && !hasTerminated(pod)) summary.status = 'Terminating'
   return summary
 }
 

@@ -2,6 +2,7 @@
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { validateEphemeralContainers } from './ephemeral-container-rules.ts'
+import { hasTerminated } from './has-terminated.ts'
 import { podColumns } from './pod-columns.ts'
 import { setPodDefaults } from './pod-defaults.ts'
 import { qosClassOf } from './pod-qos.ts'
@@ -81,10 +82,9 @@ function keepObservedGenerations({ status }: Pod, { status: old }: Pod): void {
   }
 }
 
-/** Returns 0 for a pod without a node or in a final phase, because it has no running containers. */
-function gracePeriodSeconds({ spec, status }: Pod, requestedSeconds: number | undefined): number {
-  const hasNoContainers = !spec?.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed'
-  if (hasNoContainers) return 0
-  const seconds = requestedSeconds ?? spec?.terminationGracePeriodSeconds ?? 0
+/** Returns 0 for a pod without a node and for a terminated pod, because they have no running containers. */
+function gracePeriodSeconds(pod: Pod, requestedSeconds: number | undefined): number {
+  if (!pod.spec?.nodeName || hasTerminated(pod)) return 0
+  const seconds = requestedSeconds ?? pod.spec.terminationGracePeriodSeconds ?? 0
   return seconds < 0 ? 1 : seconds
 }
