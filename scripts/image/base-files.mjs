@@ -5,7 +5,7 @@ import { cp, mkdir, realpath, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 
-/** The programs of the packages that the Dockerfile installs. Missing ones are omitted: only drivers and nodes need them. */
+/** The programs that `stowage driver` and `stowage node` call. Missing ones are omitted, because servers do not need them. */
 const STORAGE_PROGRAMS = [
   ...['blkid', 'blockdev', 'fallocate', 'fsfreeze', 'losetup', 'mount', 'mountpoint', 'umount', 'unshare'],
   ...['e2fsck', 'filefrag', 'mkfs.ext4', 'resize2fs', 'tune2fs'],
