@@ -211,6 +211,8 @@ describe('the server', () => {
     const { text } = await api.get('/metrics')
     expect(text).toMatch(/^apiserver_request_total\{.*verb="POST".*resource="configmaps".*code="201".*\} 1$/m)
     expect(text).toMatch(/^apiserver_request_total\{.*verb="GET".*resource="configmaps".*code="404".*\} 1$/m)
+    await api.post('/healthz', {})
+    expect((await api.get('/metrics')).text).toMatch(/^apiserver_request_total\{.*verb="POST".*resource="",.*\} 1$/m)
   })
 
   it('returns 503 once its store is closed', async () => {

@@ -162,7 +162,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   async function handle(request: ApiRequest): Promise<ApiResponse> {
     const startedMs = clock.monotonicMs()
     const route = parseRoute(request.method, request.path, request.query)
-    const labels = labelsOf(route, resources)
+    const labels = labelsOf(request.method, route, resources)
     const auditedRequest = options.audit?.start(request, route)
     let response: ApiResponse
     let status: Status | undefined
@@ -380,9 +380,13 @@ const bytesOf = ({ body, longBody }: ApiResponse): number => longBody?.storedByt
  * Uses the label `other` for resources and subresources that are not served: arbitrary paths would create an unbounded number
  * of time series.
  */
-function labelsOf(route: ResourceRequest | PathRequest | undefined, resources: Resources): RequestLabels {
+function labelsOf(
+  method: string,
+  route: ResourceRequest | PathRequest | undefined,
+  resources: Resources,
+): RequestLabels {
   const noResource = { group: '', version: '', resource: '', subresource: '' }
-  if (!route || route.is === 'path') return { verb: 'GET', ...noResource }
+  if (!route || route.is === 'path') return { verb: METHOD_LABELS.get(method) ?? 'other', ...noResource }
   const { group, version, plural, subresource } = route
   const verb = VERB_LABELS[route.verb]
   const resource = resources.find(group, version, plural)
@@ -390,6 +394,11 @@ function labelsOf(route: ResourceRequest | PathRequest | undefined, resources: R
   const subresourceLabel = subresource === '' || findSubresource(resource.kind, subresource) ? subresource : 'other'
   return { verb, group, version, resource: plural, subresource: subresourceLabel }
 }
+
+const METHOD_LABELS: ReadonlyMap<string, string> = new Map([
+  ['HEAD', 'GET'],
+  ...['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((method) => [method, method] as const),
+])
 
 const VERB_LABELS = {
   get: 'GET',

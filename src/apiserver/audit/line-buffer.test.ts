@@ -58,4 +58,10 @@ describe('the line buffer', () => {
     batch.release()
     expect(buffer.add('12345\n')).toBe(true)
   })
+
+  it('SYS-21 counts the bytes of a line, not its characters', () => {
+    const buffer = createLineBuffer(10)
+    expect(buffer.add(`${'é'.repeat(5)}\n`)).toBe(false)
+    expect(buffer.add(`${'é'.repeat(4)}\n`)).toBe(true)
+  })
 })

@@ -55,7 +55,8 @@ export function createLineBuffer(bytesMax: number, chunkBytes = CHUNK_BYTES): Li
     },
 
     add(line) {
-      if (bytes + line.length > bytesMax) return false
+      const bytesBound = bytes + line.length * BYTES_PER_CHARACTER_MAX
+      if (bytesBound > bytesMax && bytes + Buffer.byteLength(line) > bytesMax) return false
       const chunk = chunkFor(line)
       const byteCount = chunk.bytes.write(line, chunk.usedBytes)
       chunk.usedBytes += byteCount

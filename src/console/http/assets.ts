@@ -30,7 +30,10 @@ export interface Assets {
 export function createAssets(pageDir: string | undefined): Assets {
   let files: Promise<ReadonlyMap<string, Buffer>> | undefined
   const load = () => {
-    files ??= readFiles(pageDir)
+    files ??= readFiles(pageDir).catch((error) => {
+      files = undefined // the next request reads them again
+      throw error
+    })
     return files
   }
   return {

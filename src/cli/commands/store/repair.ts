@@ -65,7 +65,9 @@ export function formatRepair({ is, path, damagedPages, records, actions, damaged
   if (is === 'intact') return `${path} is not damaged: there is nothing to repair.\n`
   const lines = actions.map(formatAction)
   if (damagedPages > 0) {
-    lines.push(`  ${damagedPages} damaged pages: their records are lost, unless they are listed above as restored`)
+    lines.push(
+      `  ${damagedPages} damaged ${damagedPages === 1 ? 'page: its' : 'pages: their'} records are lost, unless they are listed above as restored`,
+    )
   }
   const summary =
     is === 'planned'

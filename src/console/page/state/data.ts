@@ -35,11 +35,13 @@ export function isAllowed(check: AccessCheck): boolean | undefined {
   return known
 }
 
-/** Sends all checks of one render together. Permissions are read again after a minute. */
+/** Sends the checks of one render together, up to the limit of a request. Permissions are read again after a minute. */
 async function sendChecks(): Promise<void> {
-  const keys = [...requestedChecks].filter((key) => !sentChecks.has(key)).slice(0, CHECKS_MAX)
+  const unsent = [...requestedChecks].filter((key) => !sentChecks.has(key))
+  const keys = unsent.slice(0, CHECKS_MAX)
   if (keys.length === 0) return
   for (const key of keys) sentChecks.add(key)
+  if (unsent.length > CHECKS_MAX) queueMicrotask(sendChecks)
   try {
     const { allowed } = await request<AccessAnswer>('/data/access', {
       method: 'POST',

@@ -46,14 +46,16 @@ function useThrottledVersion(): number {
   const [version, setVersion] = useState(0)
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined
-    const end = claimViewsVersion.subscribe((next) => {
+    let isFirst = true
+    const end = claimViewsVersion.subscribe(() => {
       timer ??= setTimeout(
         () => {
           timer = undefined
-          setVersion(next)
+          setVersion(claimViewsVersion.peek())
         },
-        version === 0 ? 0 : THROTTLE_MS,
+        isFirst ? 0 : THROTTLE_MS,
       )
+      isFirst = false
     })
     return () => {
       end()
