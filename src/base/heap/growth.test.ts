@@ -23,8 +23,15 @@ describe('nextGrowthPercent', () => {
   })
 
   it('limits the bytes by which a large heap grows, but never below the smallest limit', () => {
-    expect(nextGrowthPercent(300, 100, 64 * MB)).toBe(100)
+    expect(nextGrowthPercent(100, 1_000, 64 * MB)).toBe(100)
+    expect(nextGrowthPercent(100, 1_000, 32 * MB)).toBe(150)
     expect(nextGrowthPercent(300, 100, 4_000 * MB)).toBe(50)
+  })
+
+  it('lets the heap grow further in a burst, which fills the smaller limit within half of the interval', () => {
+    expect(nextGrowthPercent(100, 500, 64 * MB)).toBe(150)
+    expect(nextGrowthPercent(150, 250, 64 * MB)).toBe(300)
+    expect(nextGrowthPercent(300, 100, 192 * MB)).toBe(100)
   })
 })
 

@@ -9,10 +9,13 @@ export const HEAP_GROWTH_FLAG = '--heap-growing-percent'
 const PERCENT_MIN = 50
 /** The limit that V8 has by default for a heap that grows quickly. */
 const PERCENT_MAX = 300
-/** The heap grows by at most this much between two full collections, or by PERCENT_MIN if that is more. */
-const GROWTH_BYTES_MAX = 64 * 1024 * 1024
-/** The active time between full collections below which the limit rises. */
-const INTERVAL_MS = 1_500
+/**
+ * The limit rises while the active time between full collections is below this interval. The heap then grows by at most these
+ * bytes between two of them, or by PERCENT_MIN if that is more. A steady load of 100 claims per second reaches the first interval
+ * with the first limit; only bursts, which allocate several times as fast, are below the second interval with it.
+ */
+const STEADY = { intervalMs: 1_500, growthBytesMax: 64 * 1024 * 1024 }
+const BURST = { intervalMs: 750, growthBytesMax: 192 * 1024 * 1024 }
 /**
  * A longer time between two collections of any kind counts as this much active time. So the pauses between bursts do not lower the
  * limit, but a process that allocates slowly has its small limit.
@@ -21,9 +24,12 @@ const PAUSE_MS_MAX = 500
 
 /** Returns the next limit, after the active time since the last full collection, which left these bytes of objects. */
 export function nextGrowthPercent(percent: number, activeMs: number, liveBytes: number): number {
-  const intendedPercent = (percent * INTERVAL_MS) / Math.max(activeMs, 1)
-  const affordablePercent = (100 * GROWTH_BYTES_MAX) / Math.max(liveBytes, 1)
-  return Math.round(Math.max(PERCENT_MIN, Math.min(intendedPercent, affordablePercent, PERCENT_MAX)))
+  const percentFor = ({ intervalMs, growthBytesMax }: typeof STEADY) => {
+    const intendedPercent = (percent * intervalMs) / Math.max(activeMs, 1)
+    const affordablePercent = (100 * growthBytesMax) / Math.max(liveBytes, 1)
+    return Math.min(intendedPercent, affordablePercent, PERCENT_MAX)
+  }
+  return Math.round(Math.max(PERCENT_MIN, percentFor(STEADY), percentFor(BURST)))
 }
 
 let currentPercent = PERCENT_MIN
