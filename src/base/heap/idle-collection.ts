@@ -20,7 +20,7 @@ const CHECK_MS = 30_000
 /** Idle checks after a busy period until memory is released. By then, caches and the store's history have released unused objects. */
 const RELEASE_CHECKS = 12
 /** A released heap that has grown by this factor is released again. */
-const REGROWN = 1.15
+const REGROWTH_FACTOR = 1.15
 /** Shares of the time during which the event loop was busy. */
 const BUSY_UTILIZATION = 0.1
 const IDLE_UTILIZATION = 0.05
@@ -30,7 +30,7 @@ const RELEASED_BYTES_MAX = 256 * 1024 * 1024
 /** The ways to collect garbage: `compact` moves the remaining objects together; `release` also gives up compiled code and spare pages. */
 export type Collection = 'compact' | 'release'
 
-export interface IdleCollection {
+export interface IdleCollectionOptions {
   readonly clock: Pick<Clock, 'after'>
   /** Returns the share of the time since the last call during which the event loop was busy. */
   utilization?(): number
@@ -44,7 +44,7 @@ export interface IdleCollection {
  * six minutes later, when it also releases what V8 keeps for the next load. From then on it releases memory whenever the heap has
  * grown, until the process is busy again.
  */
-export function collectGarbageWhenIdle(options: IdleCollection): void {
+export function collectGarbageWhenIdle(options: IdleCollectionOptions): void {
   const { clock, utilization = measureUtilization(), collect = collectGarbage } = options
   const { usedBytes = () => getHeapStatistics().used_heap_size } = options
   /** Idle checks since the last busy period. Undefined before the first one. */
@@ -57,7 +57,7 @@ export function collectGarbageWhenIdle(options: IdleCollection): void {
       if (idleChecks === 0) await collect('compact')
       else if (
         idleChecks === RELEASE_CHECKS ||
-        (idleChecks > RELEASE_CHECKS && usedBytes() > releasedBytes * REGROWN)
+        (idleChecks > RELEASE_CHECKS && usedBytes() > releasedBytes * REGROWTH_FACTOR)
       ) {
         await collect('release')
         releasedBytes = usedBytes()
@@ -72,9 +72,9 @@ export function collectGarbageWhenIdle(options: IdleCollection): void {
 const PROCESSOR_TIME_FACTOR = 2
 
 /**
- * Returns the share of the time during which a process was busy. On a machine with too few processors, the event loop of an
- * idle process seems busy while it waits for one. So its share counts only up to a multiple of the processor time, of which a
- * server needs up to 2.5 % while it deletes the history of a load.
+ * Returns the share of the time during which a process was busy. On a machine with too few processors, the event loop of an idle
+ * process seems busy while it waits for one, so the share of the event loop counts at most as twice the processor time. A server
+ * uses up to 2.5 % of a processor while it deletes the history of a load.
  */
 export const busyShareOf = (share: { readonly eventLoop: number; readonly processor: number }): number =>
   Math.min(share.eventLoop, PROCESSOR_TIME_FACTOR * share.processor)
