@@ -11,7 +11,7 @@ export const bundleOptions = (version) => ({
   platform: 'node',
   target: 'node20',
   sourcemap: true,
-  external: ['lmdb', 'pino'],
+  external: ['lmdb', 'pino', 'koffi'],
   define: { STOWAGE_VERSION: JSON.stringify(version) },
   banner: {
     js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",

@@ -27,6 +27,7 @@ describe('collectGarbageWhenIdle', () => {
       clock,
       utilization: () => shares[checks++]!,
       collect: () => void collections.push(checks),
+      trim,
     })
     for (const _ of shares) await clock.advance(30_000)
     expect(checks).toBe(shares.length)
@@ -56,6 +57,20 @@ describe('collectGarbageWhenIdle', () => {
     expect(collections).toEqual(['compact', 'release', 'release'])
   })
 
+  it('trims at each check until the release and once after it, when V8 has freed the buffers of collected objects', async () => {
+    let used = 40
+    const { trims, advance } = startCollection({ shares: [0.5], usedBytes: () => used })
+    await advance(1)
+    expect(trims()).toBe(0)
+    await advance(14)
+    expect(trims()).toBe(14)
+    await advance(10)
+    expect(trims()).toBe(14)
+    used = 50
+    await advance(10)
+    expect(trims()).toBe(16)
+  })
+
   it('starts again with the next busy period', async () => {
     const { collections, advance } = startCollection({ shares: [0.5, ...Array(20).fill(0), 0.5], usedBytes: () => 40 })
     await advance(22)
@@ -73,6 +88,7 @@ describe('collectGarbageWhenIdle', () => {
       utilization: () => busyShareOf(shares.shift() ?? { eventLoop: 0.5, processor: 0.02 }),
       usedBytes: () => 100,
       collect: (collection) => void collections.push(collection),
+      trim,
     })
     for (let check = 0; check < 14; check++) await clock.advance(30_000)
     expect(collections).toEqual(['compact', 'release'])
@@ -84,7 +100,7 @@ describe('collectGarbageWhenIdle', () => {
     let objects: object[] | undefined = Array.from({ length: 500_000 }, (_, index) => ({ index }))
     const released = new WeakRef(objects)
     objects = undefined
-    collectGarbageWhenIdle({ clock, utilization: () => shares.shift() ?? 0 })
+    collectGarbageWhenIdle({ clock, utilization: () => shares.shift() ?? 0, trim })
     await clock.advance(60_000)
     await expect.poll(() => released.deref()).toBeUndefined()
   })
@@ -98,6 +114,7 @@ describe('collectGarbageWhenIdle', () => {
       clock,
       utilization: () => shares.shift() ?? 0,
       usedBytes: () => collections.push(0),
+      trim,
     })
     for (let check = 0; check < 13; check++) await clock.advance(30_000)
     objects = Array.from({ length: 500_000 }, (_, index) => ({ index }))
@@ -110,21 +127,26 @@ describe('collectGarbageWhenIdle', () => {
   })
 })
 
+/** The default loads a library, which an advance of the manual clock does not wait for. */
+function trim(): void {}
+
 function sumTo(count: number): number {
   let sum = 0
   for (let number = 1; number <= count; number++) sum += number
   return sum
 }
 
-/** Starts with these shares, after which the process is idle. Returns the collections and a function that runs checks. */
+/** Starts with these shares, after which the process is idle. Returns the collections, a function that runs checks, and the number of trims. */
 function startCollection({ shares, usedBytes }: { shares: readonly number[]; usedBytes: () => number }) {
   const clock = manualClock()
   const collections: Collection[] = []
   let checks = 0
   const collect = (collection: Collection) => void collections.push(collection)
-  collectGarbageWhenIdle({ clock, utilization: () => shares[checks++] ?? 0, usedBytes, collect })
+  let trims = 0
+  const trim = () => void trims++
+  collectGarbageWhenIdle({ clock, utilization: () => shares[checks++] ?? 0, usedBytes, collect, trim })
   const advance = async (count: number) => {
     for (let check = 0; check < count; check++) await clock.advance(30_000)
   }
-  return { collections, advance }
+  return { collections, advance, trims: () => trims }
 }

@@ -4,6 +4,7 @@ import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Clock } from '../clock.ts'
 import { resetHeapGrowth } from './growth.ts'
+import { loadMallocTrim } from './malloc-trim.ts'
 
 /**
  * A flag of V8 that every supported release of Node.js has. Without it, V8 keeps most pages of a heap that has shrunk,
@@ -37,31 +38,36 @@ export interface IdleCollectionOptions {
   /** Returns the size of the objects in the heap. */
   usedBytes?(): number
   collect?(collection: Collection): void | Promise<void>
+  /** Returns free memory outside the heap to the kernel. */
+  trim?(): void | Promise<void>
 }
 
 /**
  * Collects garbage after each busy period, because V8 collects little in a process that allocates little: at the first idle check, and
  * six minutes later, when it also releases what V8 keeps for the next load. From then on it releases memory whenever the heap has
- * grown, until the process is busy again.
+ * grown, until the process is busy again. Each check of these six minutes and the one after a release also trim the memory outside
+ * the heap: V8 frees buffers in the background after a collection, and caches release theirs until then.
  */
 export function collectGarbageWhenIdle(options: IdleCollectionOptions): void {
   const { clock, utilization = measureUtilization(), collect = collectGarbage } = options
-  const { usedBytes = () => getHeapStatistics().used_heap_size } = options
+  const { usedBytes = () => getHeapStatistics().used_heap_size, trim = trimMalloc } = options
   /** Idle checks since the last busy period. Undefined before the first one. */
   let idleChecks: number | undefined
   let releasedBytes = 0
+  let isTrimDue = false
   const check = async () => {
     const share = utilization()
     if (share >= BUSY_UTILIZATION) idleChecks = 0
     else if (idleChecks !== undefined && share <= IDLE_UTILIZATION) {
+      const isRegrown = idleChecks > RELEASE_CHECKS && usedBytes() > releasedBytes * REGROWTH_FACTOR
+      const isReleaseDue = idleChecks === RELEASE_CHECKS || isRegrown
       if (idleChecks === 0) await collect('compact')
-      else if (
-        idleChecks === RELEASE_CHECKS ||
-        (idleChecks > RELEASE_CHECKS && usedBytes() > releasedBytes * REGROWTH_FACTOR)
-      ) {
+      else if (isReleaseDue) {
         await collect('release')
         releasedBytes = usedBytes()
       }
+      if (idleChecks <= RELEASE_CHECKS || isReleaseDue || isTrimDue) await trim()
+      isTrimDue = isReleaseDue
       idleChecks++
     }
     clock.after(CHECK_MS, check)
@@ -115,6 +121,13 @@ async function collectConcurrently(): Promise<void> {
   setFlagsFromString('--expose-gc')
   gc ??= runInNewContext('gc') as NonNullable<typeof gc> // once: each context takes memory
   await gc({ type: 'major', execution: 'async' })
+}
+
+let mallocTrim: Promise<(() => void) | undefined> | undefined
+
+async function trimMalloc(): Promise<void> {
+  mallocTrim ??= loadMallocTrim()
+  ;(await mallocTrim)?.()
 }
 
 /** Collects several times, as V8 does when the system has little memory: the young generation shrinks and spare pages are unmapped. */
