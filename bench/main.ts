@@ -35,6 +35,7 @@ import { podsSuite } from './pods.ts'
 import { processorSuite } from './processor.ts'
 import { provisioningSuite } from './provisioning.ts'
 import { quotaSuite } from './quota.ts'
+import { scaleSuite } from './scale.ts'
 import { schedulerSuite } from './scheduler.ts'
 import { sidecarSuite } from './sidecar.ts'
 import { soakSuite } from './soak.ts'
@@ -55,6 +56,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   soak: soakSuite,
   console: consoleSuite,
   processor: processorSuite,
+  scale: scaleSuite,
 }
 const ROLES: Readonly<Record<string, RunJob>> = {
   load: runLoad,
@@ -79,7 +81,7 @@ const partsText = Object.entries(SUITES).map(
 )
 const USAGE = `Usage: npm run bench -- [SUITE…] [flags]
 
-Suites (default: all but overload, sidecar, soak, console and processor, in less than ten minutes) and their parts:
+Suites (default: all but overload, sidecar, soak, console, processor and scale, in less than ten minutes) and their parts:
 
 ${partsText.join('\n')}
 

@@ -256,7 +256,7 @@ interface Deferred<T> {
   readonly reject: (error: Error) => void
 }
 
-function createDeferred<T>(): Deferred<T> {
+export function createDeferred<T>(): Deferred<T> {
   let resolve: Deferred<T>['resolve'] = () => {}
   let reject: Deferred<T>['reject'] = () => {}
   const promise = new Promise<T>((settle, fail) => {

@@ -24,6 +24,8 @@ export interface ServerOptions {
   /** `up` also runs the controllers. Default: `server`. */
   readonly command?: 'server' | 'up'
   readonly flags?: readonly string[]
+  /** In addition to those of `npm start`. */
+  readonly nodeFlags?: readonly string[]
   /** The directory of the programs. Default: this build. */
   readonly programs?: string | undefined
 }
@@ -45,7 +47,7 @@ function startFlagsOf(programs: string): readonly string[] {
 export const NPM_START_ENV = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '65536', MALLOC_TRIM_THRESHOLD_: '65536' }
 
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
-  const { dataDir, store, profileDir, command = 'server', flags: extraFlags = [], programs } = options
+  const { dataDir, store, profileDir, command = 'server', flags: extraFlags = [], nodeFlags = [], programs } = options
   const flags = [
     '--data-dir',
     dataDir,
@@ -65,7 +67,7 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
     args: [command, ...flags],
     programs,
     profileDir,
-    nodeFlags: programs === undefined ? NPM_START_FLAGS : startFlagsOf(programs),
+    nodeFlags: [...(programs === undefined ? NPM_START_FLAGS : startFlagsOf(programs)), ...nodeFlags],
     env: NPM_START_ENV,
   })
   return {
