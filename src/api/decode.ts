@@ -1,6 +1,7 @@
 // Decodes parsed JSON into an object of a declared type. Rejects values of the wrong type, drops and reports unknown
-// fields, drops nulls and empty optional values, and converts times, quantities and base64 to canonical form. The rules in
-// kinds/ validate the values.
+// fields, and converts times, quantities and base64 to canonical form. Drops fields that are null and, unless the field or
+// `isPartial` keeps them, empty optional values; replaces list items and map values that are null with the zero value. The
+// rules in kinds/ validate the values.
 import { LruCache } from '../base/lru-cache.ts'
 import { setOwnProperty } from './json-value.ts'
 import { canonicalQuantity } from './quantity.ts'
@@ -27,13 +28,14 @@ const UNKNOWN_FIELDS_MAX = 50 // bounds the response to a hostile body; further 
 /** Bounds the time for which one body can block the event loop. Larger objects are rejected, unless `valuesMax` allows them. */
 export const VALUES_MAX = 10_000
 
-class Context {
+class DecodeContext {
   keyCount = 0
   #values = 0
   #valuesMax = VALUES_MAX
   readonly #largerValuesMax: (() => number) | undefined
 
-  countValues(values: number): void {
+  /** Throws if the object has too many values. */
+  addValues(values: number): void {
     this.#values += values
     if (this.#values <= this.#valuesMax) return
     this.#valuesMax = Math.max(VALUES_MAX, this.#largerValuesMax?.() ?? 0)
@@ -51,7 +53,7 @@ class Context {
 export interface DecodeOptions {
   /** Decodes a partial object, as in an apply: adds no zero values and keeps empty values, because they are intended. */
   readonly isPartial?: boolean
-  /** An object decoded earlier. Fields of `value` that are identical (===) to its fields at the same path are reused. */
+  /** An object decoded earlier. A field of `value`, or of an object in it, is reused if it is identical (===) at the same path. */
   readonly previous?: object
   /** Returns a maximum number of values that may be larger than VALUES_MAX. Called when an object has more than that. */
   readonly valuesMax?: () => number
@@ -62,24 +64,24 @@ export function decode<T>(
   type: ObjectType<T>,
   value: unknown,
   ignoredKeys: readonly string[] = [],
-  { isPartial = false, previous: previousValue, valuesMax }: DecodeOptions = {},
+  { isPartial = false, previous, valuesMax }: DecodeOptions = {},
 ): Decoded<T> {
-  const context = new Context(isPartial, valuesMax)
-  const object = decodeObject(type, value, '', context, { previous: previousValue, ignored: ignoredKeys })
+  const context = new DecodeContext(isPartial, valuesMax)
+  const object = decodeObject(type, value, '', context, { previousValue: previous, ignoredKeys })
   return { object: object as T, unknownFields: context.unknownFields, keyCount: context.keyCount }
 }
 
-function decodeValue(type: Type, value: unknown, path: string, context: Context, previousValue?: unknown): unknown {
+function decodeValue(
+  type: Type,
+  value: unknown,
+  path: string,
+  context: DecodeContext,
+  previousValue?: unknown,
+): unknown {
   if (previousValue !== undefined && value === previousValue) return value
   switch (type.is) {
     case 'object':
-      return decodeObject(
-        type,
-        value,
-        path,
-        context,
-        previousValue === undefined ? NO_PREVIOUS : { previous: previousValue },
-      )
+      return decodeObject(type, value, path, context, previousValue === undefined ? NO_PREVIOUS : { previousValue })
     case 'list':
       return decodeList(type.item, value, path, context)
     case 'map':
@@ -98,11 +100,11 @@ function decodeObject(
   type: ObjectType,
   value: unknown,
   path: string,
-  context: Context,
+  context: DecodeContext,
   {
-    previous: previousValue,
-    ignored: ignoredKeys = [],
-  }: { readonly previous?: unknown; readonly ignored?: readonly string[] } = NO_PREVIOUS,
+    previousValue,
+    ignoredKeys = [],
+  }: { readonly previousValue?: unknown; readonly ignoredKeys?: readonly string[] } = NO_PREVIOUS,
 ): Record<string, unknown> {
   if (!isRecord(value)) throw mismatch(path, 'an object', value)
   const previousFields = isRecord(previousValue) ? previousValue : undefined
@@ -130,7 +132,7 @@ function decodeObject(
     }
   }
   const names = Object.keys(value)
-  context.countValues(names.length)
+  context.addValues(names.length)
   context.keyCount += names.length
   if (names.length > declaredCount) recordUnknownFields(type, value, names, path, context, ignoredKeys)
   return object
@@ -141,7 +143,7 @@ function recordUnknownFields(
   value: Record<string, unknown>,
   names: readonly string[],
   path: string,
-  context: Context,
+  context: DecodeContext,
   ignoredKeys: readonly string[],
 ): void {
   for (const name of names) {
@@ -151,19 +153,19 @@ function recordUnknownFields(
   }
 }
 
-function decodeList(item: Type, value: unknown, path: string, context: Context): unknown[] {
+function decodeList(item: Type, value: unknown, path: string, context: DecodeContext): unknown[] {
   if (!Array.isArray(value)) throw mismatch(path, 'a list', value)
-  context.countValues(value.length)
+  context.addValues(value.length)
   return value.map((element, index) =>
     element === null ? zeroOf(item) : decodeValue(item, element, `${path}[${index}]`, context),
   )
 }
 
-function decodeMap(type: MapType, value: unknown, path: string, context: Context): Record<string, unknown> {
+function decodeMap(type: MapType, value: unknown, path: string, context: DecodeContext): Record<string, unknown> {
   if (!isRecord(value)) throw mismatch(path, 'an object', value)
   const object: Record<string, unknown> = {}
   const names = Object.keys(value).sort()
-  context.countValues(names.length)
+  context.addValues(names.length)
   for (const name of names) {
     context.keyCount++
     const raw = value[name]

@@ -3,9 +3,6 @@
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject
 export type JsonObject = { readonly [key: string]: JsonValue }
 
-export const isJsonObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** Returns the value of an own property. Inherited properties, such as "constructor", are ignored. */
 export const getOwnProperty = (object: JsonObject, key: string): JsonValue | undefined =>
   Object.hasOwn(object, key) ? object[key] : undefined

@@ -25,7 +25,7 @@ export function validateMeta(kind: Kind, meta: ObjectMeta, errors: FieldErrors):
   validateFinalizers(meta.finalizers ?? [], errors)
 }
 
-/** Rejects new finalizers on an object that is being deleted. Immutable metadata keeps its old values without a check. */
+/** Rejects new finalizers on an object that is being deleted. Immutable metadata is not checked here: an update restores it. */
 export function validateMetaUpdate(next: ObjectMeta, old: ObjectMeta, errors: FieldErrors): void {
   if (old.deletionTimestamp) {
     const oldFinalizers = new Set(old.finalizers)

@@ -16,7 +16,7 @@ const SLICE_ENTRIES = 250
 
 /** Formats a value as `printYaml` does, and calls `pause` between slices of long maps and lists. */
 export async function printYamlInSlices(
-  value: JsonValue,
+  root: JsonValue,
   pause: () => Promise<void>,
   sliceEntries = SLICE_ENTRIES,
 ): Promise<string> {
@@ -42,7 +42,7 @@ export async function printYamlInSlices(
     const text = await printValue(value)
     return `${head.replace(/ null\n$/, '\n')}${Array.isArray(value) ? text : indent(text)}`
   }
-  return printValue(value)
+  return printValue(root)
 }
 
 const indent = (text: string): string => text.replace(/^(?=.)/gm, '  ')

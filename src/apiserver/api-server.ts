@@ -200,7 +200,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (!route) throw noSuchPath()
     const isPodStream = route.is === 'resource' && podStreams.handles(route)
     const authorizedRoute = isPodStream && route.subresource !== 'log' ? { ...route, verb: 'create' as const } : route
-    authorize(user, authorizedRoute, { query: request.query, audited: auditedRequest })
+    authorize(user, authorizedRoute, { query: request.query, auditedRequest })
     if (route.is === 'path') return handlePath(request, route, user)
     const resource = isCommit(route) ? undefined : resources.find(route.group, route.version, route.plural)
     if (!resource && !isCommit(route)) throw noSuchPath()
@@ -273,7 +273,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   function authorize(
     user: UserInfo,
     route: ResourceRequest | PathRequest,
-    { query, audited: auditedRequest }: { query?: URLSearchParams; audited?: AuditedRequest | undefined } = {},
+    { query, auditedRequest }: { query?: URLSearchParams; auditedRequest?: AuditedRequest | undefined } = {},
   ): void {
     const request = { user, route, fieldSelector: query?.get('fieldSelector') }
     authorizeRequest(

@@ -40,7 +40,7 @@ const SERVERS_PREFIX = 'stowage.dev/servers/'
 const RENEW_INTERVAL_MS = 20_000
 const RECORD_TTL_MS = 60_000
 
-/** Resolves when the objects are written. On a shared store, renews this server's record until it is stopped. */
+/** Resolves when the objects are written. On a shared store, renews this server's record until `stop` is called. */
 export async function publishKubernetesService(options: KubernetesServiceOptions): Promise<PublishedService> {
   const { store, clock, log, endpoint, isStoreShared } = options
   const ownKey = `${SERVERS_PREFIX}${endpoint.address}:${endpoint.port}`

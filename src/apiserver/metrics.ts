@@ -69,7 +69,7 @@ export function createApiMetrics(store: Store): ApiMetrics {
   })
   const commitWrites = new Counter({
     name: 'stowage_store_commit_writes_total',
-    help: 'Writes made durable. Divided by the number of group commits: writes per commit.',
+    help: 'Writes made durable. Divide by the number of group commits to get the writes per commit.',
     registers,
   })
   store.onCommit?.((seconds, writeCount) => {
@@ -133,7 +133,7 @@ export function createApiMetrics(store: Store): ApiMetrics {
   }
 }
 
-/** Adds the progress of the background reads that look for damaged records. */
+/** Adds metrics for the progress of the background reads that look for damaged records. */
 function addScrubMetrics(registry: Registry, scrub: () => ScrubStats): void {
   const registers = [registry]
   new Counter({

@@ -15,7 +15,7 @@ export interface OpenWatches {
   add(request: ApiRequest, user: UserInfo, sink: OpenWatch['sink']): void
   /**
    * Ends the watches whose credentials are no longer valid, or belong to another user or other groups. Returns their number.
-   * It checks the watches of users for whom `isAffected` is true; by default, all of them.
+   * Checks only the watches of users for whom `isAffected` returns true; by default, all watches.
    */
   endUnauthenticated(isAffected?: (user: UserInfo) => boolean): number
 }

@@ -1,4 +1,5 @@
-// Finds problems that prevent an apply of a decoded configuration: list items with the same key or without any key field.
+// Finds problems that prevent an apply of a decoded configuration: list items with the same key or value, or without any key
+// field.
 import type { DeclaredValue } from '../schema.ts'
 import { describePath, fieldElement, valueElement } from './path-element.ts'
 import type { Shape } from './shape.ts'

@@ -1,6 +1,6 @@
 // Decodes the field sets that clients send: checks their structure and converts path elements to canonical form, so that
 // equal sets have equal keys. Field sets in the store are already canonical.
-import { isJsonObject } from '../json-value.ts'
+import { isRecord } from '../decode.ts'
 import {
   type DraftSet,
   type FieldSet,
@@ -22,7 +22,7 @@ export function decodeFieldsV1(value: unknown): FieldSet | undefined {
 }
 
 function decodeNode(value: unknown, depth: number): DraftSet | undefined {
-  if (!isJsonObject(value) || depth > DEPTH_MAX) return undefined
+  if (!isRecord(value) || depth > DEPTH_MAX) return undefined
   const set: DraftSet = {}
   for (const [key, inner] of Object.entries(value)) {
     if (key === SELF_ELEMENT) {

@@ -1,7 +1,7 @@
 // Reads and formats the annotation in which client-side `kubectl apply` stores its last configuration. When such an object
 // moves to server-side apply, kubectl owns the fields that still have their last applied values, to avoid conflicts.
-import { decode } from '../decode.ts'
-import { isJsonObject, type JsonObject } from '../json-value.ts'
+import { decode, isRecord } from '../decode.ts'
+import type { JsonObject } from '../json-value.ts'
 import type { DeclaredValue, ObjectType } from '../schema.ts'
 import { compareStates } from './compare-states.ts'
 import { difference, type FieldSet } from './field-set.ts'
@@ -25,8 +25,8 @@ export function lastAppliedFields(type: ObjectType, live: DeclaredValue, apiVers
 
 /** Returns the new value of the annotation: the configuration without the annotation itself. */
 export function lastAppliedText(config: JsonObject): string {
-  const metadata = isJsonObject(config.metadata) ? config.metadata : {}
-  if (!isJsonObject(metadata.annotations)) return `${JSON.stringify(config)}\n`
+  const metadata = isRecord(config.metadata) ? config.metadata : {}
+  if (!isRecord(metadata.annotations)) return `${JSON.stringify(config)}\n`
   const { [LAST_APPLIED]: _, ...annotations } = metadata.annotations
   return `${JSON.stringify({ ...config, metadata: { ...metadata, annotations } })}\n`
 }
@@ -35,7 +35,7 @@ function parseConfig(text: unknown): JsonObject | undefined {
   if (typeof text !== 'string' || text === '') return undefined
   try {
     const config = JSON.parse(text)
-    return isJsonObject(config) ? config : undefined
+    return isRecord(config) ? (config as JsonObject) : undefined
   } catch {
     return undefined
   }

@@ -1,6 +1,7 @@
 // Formats, parses and orders the elements of field paths. Field sets and messages spell them differently:
 //   f:containers  k:{"name":"web"}  f:image    .containers[name="web"].image
-import { isJsonObject, type JsonValue } from '../json-value.ts'
+import { isRecord } from '../decode.ts'
+import type { JsonValue } from '../json-value.ts'
 
 export const fieldElement = (name: string): string => `f:${name}`
 export const valueElement = (value: JsonValue): string => `v:${JSON.stringify(value)}`
@@ -58,7 +59,7 @@ export function compareElements(a: SortableElement, b: SortableElement): number 
 
 function compareValues(a: JsonValue, b: JsonValue): number {
   if (typeof a === 'number' && typeof b === 'number') return a - b
-  if (isJsonObject(a) && isJsonObject(b)) {
+  if (isRecord(a) && isRecord(b)) {
     const [fieldsA, fieldsB] = [Object.entries(a), Object.entries(b)]
     for (const [index, [name, value]] of fieldsA.entries()) {
       const otherField = fieldsB[index]

@@ -63,8 +63,8 @@ const DECLARATIONS: readonly (readonly [string, string, string, 'Namespaced' | '
 const DOC = 'A kind that this server does not implement; there are no objects of it.'
 
 /**
- * kubectl lists them to explain an apiVersion that discovery does not contain. If the list is empty, kubectl names the
- * kind and version; if the request fails, it reports only that it could not list them.
+ * kubectl lists the definitions to explain an apiVersion that discovery does not contain. If the list is empty, kubectl
+ * names the kind and version; if the request fails, kubectl reports only that it could not list the definitions.
  */
 const customResourceDefinitionKind = defineForeignKind({
   group: 'apiextensions.k8s.io',

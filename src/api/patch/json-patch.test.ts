@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, jsonEquals } from '../json-value.ts'
+import { isRecord } from '../decode.ts'
+import { isJsonArray, type JsonObject, type JsonValue, jsonEquals } from '../json-value.ts'
 import { JSON_DEPTH_MAX } from '../parse-json.ts'
 import { applyJsonPatch, formatPointer, parsePointer } from './json-patch.ts'
 
@@ -327,7 +328,7 @@ const anyJson = fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<JsonValue>
 /** Creates a patch from one document to another that uses add, remove, replace and test. */
 function createPatch(oldDocument: JsonValue, newDocument: JsonValue, path: string[] = []): JsonObject[] {
   const pointerTo = (key: string | number) => formatPointer([...path, String(key)])
-  if (isJsonObject(oldDocument) && isJsonObject(newDocument)) {
+  if (isRecord(oldDocument) && isRecord(newDocument)) {
     return [
       ...Object.keys(oldDocument)
         .filter((key) => !Object.hasOwn(newDocument, key))

@@ -3,7 +3,8 @@
 // end of a list.
 // Pure: the document and the patch are not modified; the result shares unchanged parts with them.
 
-import { exceedsDepth, isJsonArray, isJsonObject, type JsonValue, jsonEquals, setOwnProperty } from '../json-value.ts'
+import { isRecord } from '../decode.ts'
+import { exceedsDepth, isJsonArray, type JsonValue, jsonEquals, setOwnProperty } from '../json-value.ts'
 import { JSON_DEPTH_MAX } from '../parse-json.ts'
 import { PatchError, type PatchFailure } from './patch-error.ts'
 
@@ -118,7 +119,7 @@ function moveValue(state: PatchState, fromPath: Pointer, path: Pointer): void {
 // A test for null succeeds if the field is absent, because clients use it as an assertion of absence.
 function testValue(state: PatchState, path: Pointer, value: JsonValue): void {
   const parent = path.length === 0 ? undefined : getValue(state, path.slice(0, -1))
-  if (value === null && isJsonObject(parent) && !Object.hasOwn(parent, path.at(-1)!)) return
+  if (value === null && isRecord(parent) && !Object.hasOwn(parent, path.at(-1)!)) return
   const actualValue = getValue(state, path)
   checkDepth(actualValue)
   if (!jsonEquals(actualValue, value)) throw new OperationError('the value differs')
@@ -150,7 +151,7 @@ function getValue(state: PatchState, path: Pointer): JsonValue {
 
 function getChild(parent: JsonValue | Container, key: string): JsonValue {
   if (isJsonArray(parent)) return parent[parseIndex(parent, key, parent.length - 1)]!
-  if (!isJsonObject(parent)) throw new OperationError(`there is no ${quote(key)}: its parent is not an object or list`)
+  if (!isRecord(parent)) throw new OperationError(`there is no ${quote(key)}: its parent is not an object or list`)
   if (!Object.hasOwn(parent, key)) throw new OperationError(`there is no ${quote(key)}`)
   return parent[key]!
 }
@@ -198,7 +199,7 @@ type Operation =
 
 function parseOperation(item: JsonValue, index: number): Operation {
   const createMalformedError = (reason: string) => new PatchError('malformed', `operation ${index}: ${reason}`)
-  if (!isJsonObject(item)) throw createMalformedError('an operation must be an object')
+  if (!isRecord(item)) throw createMalformedError('an operation must be an object')
   const getMember = (key: string) => (Object.hasOwn(item, key) ? item[key] : undefined)
   const getPointer = (key: 'path' | 'from'): Pointer => {
     const text = getMember(key)

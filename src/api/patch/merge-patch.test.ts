@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { getOwnProperty, isJsonObject, type JsonValue } from '../json-value.ts'
+import { isRecord } from '../decode.ts'
+import { getOwnProperty, type JsonValue } from '../json-value.ts'
 import { applyMergePatch } from './merge-patch.ts'
 
 const json = (text: string): JsonValue => JSON.parse(text)
@@ -72,7 +73,7 @@ describe('applyMergePatch', () => {
 const anyJson = fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<JsonValue>
 
 function createPatch(oldDocument: JsonValue, newDocument: JsonValue): JsonValue {
-  if (!isJsonObject(oldDocument) || !isJsonObject(newDocument)) return newDocument
+  if (!isRecord(oldDocument) || !isRecord(newDocument)) return newDocument
   const removals = Object.keys(oldDocument)
     .filter((key) => !Object.hasOwn(newDocument, key))
     .map((key) => [key, null] as const)

@@ -1,14 +1,8 @@
 // Applies a strategic merge patch: a merge patch in which some lists are merged item by item, by a key of the items. The
 // caller provides the rules as a MergeShape. Pure: the document and the patch are not modified. strategic-order.ts sorts
 // merged lists.
-import {
-  getOwnProperty,
-  isJsonArray,
-  isJsonObject,
-  type JsonObject,
-  type JsonValue,
-  setOwnProperty,
-} from '../json-value.ts'
+import { isRecord } from '../decode.ts'
+import { getOwnProperty, isJsonArray, type JsonObject, type JsonValue, setOwnProperty } from '../json-value.ts'
 import { PatchError } from './patch-error.ts'
 import { orderItems } from './strategic-order.ts'
 
@@ -32,7 +26,7 @@ export interface MergeField {
 //   $setElementOrder/<list>: [k, …]     the order of the listed items
 //   $deleteFromPrimitiveList/<list>     scalars to delete
 export function applyStrategicMerge(document: JsonObject, patch: JsonValue, shape: MergeShape): JsonObject {
-  if (!isJsonObject(patch)) throw new PatchError('malformed', 'a strategic merge patch must be an object')
+  if (!isRecord(patch)) throw new PatchError('malformed', 'a strategic merge patch must be an object')
   return mergeObject(document, patch, { shape, path: '' })
 }
 
@@ -78,9 +72,9 @@ function mergeField(
   patch: JsonObject,
   context: FieldContext,
 ): JsonValue | undefined {
-  if (isJsonObject(change)) {
-    if (!isJsonObject(original) && parseDirective(change, context) === 'delete') return undefined
-    return mergeObject(isJsonObject(original) ? original : {}, change, context)
+  if (isRecord(change)) {
+    if (!isRecord(original) && parseDirective(change, context) === 'delete') return undefined
+    return mergeObject(isRecord(original) ? original : {}, change, context)
   }
   checkOrder(change, getOwnProperty(patch, `${ORDER_PREFIX}/${context.key}`), context)
   const items = isJsonArray(original) ? original : []
@@ -106,7 +100,7 @@ function mergeScalars(
 function mergeItems(original: readonly JsonValue[], change: readonly JsonValue[], context: FieldContext): JsonValue[] {
   const mergeKey = context.merge!
   const keyOf = (item: JsonValue) => mergeKeyOf(item, mergeKey, context)
-  const directives = change.map((item) => (isJsonObject(item) ? parseDirective(item, context) : undefined))
+  const directives = change.map((item) => (isRecord(item) ? parseDirective(item, context) : undefined))
   const deletedKeys = new Set(change.filter((_, i) => directives[i] === 'delete').map(keyOf))
   const changes = change.filter((_, i) => directives[i] !== 'delete' && directives[i] !== 'replace') as JsonObject[]
 
@@ -125,7 +119,7 @@ function mergeItems(original: readonly JsonValue[], change: readonly JsonValue[]
 }
 
 function mergeKeyOf(item: JsonValue, mergeKey: string, { path }: MergeContext): JsonValue {
-  if (!isJsonObject(item)) throw createInapplicableError({ path }, 'is merged by key, so its items must be objects')
+  if (!isRecord(item)) throw createInapplicableError({ path }, 'is merged by key, so its items must be objects')
   const key = getOwnProperty(item, mergeKey)
   if (key === undefined || key === null)
     throw createInapplicableError({ path }, `has an item without its merge key "${mergeKey}"`)
@@ -162,7 +156,7 @@ function checkOrder(change: readonly JsonValue[], order: JsonValue | undefined, 
   const keyOf = (item: JsonValue) => (context.merge === '' ? item : mergeKeyOf(item, context.merge!, context))
   const orderedKeys = order.map(keyOf).values()
   for (const item of change) {
-    if (isJsonObject(item) && Object.hasOwn(item, '$patch')) continue
+    if (isRecord(item) && Object.hasOwn(item, '$patch')) continue
     const key = keyOf(item)
     let entry = orderedKeys.next()
     while (!entry.done && entry.value !== key) entry = orderedKeys.next()
@@ -233,7 +227,7 @@ function deleteScalars(
 function withoutDirectives(list: readonly JsonValue[], context: MergeContext): JsonValue[] {
   return list.flatMap((item) => {
     if (isJsonArray(item)) return [withoutDirectives(item, context)]
-    if (!isJsonObject(item)) return [item]
+    if (!isRecord(item)) return [item]
     if (Object.hasOwn(item, '$patch') && parseDirective(item, context) !== 'merge') return []
     return [mergeObject({}, item, { path: context.path })]
   })

@@ -12,10 +12,10 @@ export class QuotaAccount {
   /** Known usage by key. */
   readonly used: ReadonlyMap<string, Quantity>
 
-  private constructor({ quota, limits, used: usedAmounts }: Pick<QuotaAccount, 'quota' | 'limits' | 'used'>) {
+  private constructor({ quota, limits, used }: Pick<QuotaAccount, 'quota' | 'limits' | 'used'>) {
     this.quota = quota
     this.limits = limits
-    this.used = usedAmounts
+    this.used = used
   }
 
   static create(quota: Readonly<ResourceQuota>): QuotaAccount {

@@ -1,5 +1,5 @@
 // Resolves the priority class of a new pod to its priority and preemption policy, which later changes to the class do not
-// affect, and rejects a second default class.
+// affect; updates that omit these two fields keep them. Rejects a second default class.
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import { findDefaultPriorityClass } from '../../api/kinds/priority-class/default-priority-class.ts'
 import { priorityClassKind } from '../../api/kinds/priority-class/priority-class.ts'

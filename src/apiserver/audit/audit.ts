@@ -56,10 +56,10 @@ export function createAudit(options: AuditOptions): Audit {
   return { start: (request, route) => new RequestRecord(deps, request, route) }
 }
 
-const DECISION = 'authorization.k8s.io/decision'
-const REASON = 'authorization.k8s.io/reason'
-const TRUNCATED = 'audit.k8s.io/truncated'
-const WRITES = 'audit.stowage.dev/writes'
+const DECISION_ANNOTATION = 'authorization.k8s.io/decision'
+const REASON_ANNOTATION = 'authorization.k8s.io/reason'
+const TRUNCATED_ANNOTATION = 'audit.k8s.io/truncated'
+const WRITES_ANNOTATION = 'audit.stowage.dev/writes'
 /** Further writes of a commit are counted, but not listed. */
 const LISTED_WRITES_MAX = 100
 /** A client can choose the ID of its request, to find the request in the log. Values that do not match are replaced. */
@@ -233,18 +233,21 @@ class RequestRecord implements AuditedRequest {
   #annotations(isTruncated: boolean): string {
     if (!isTruncated && !this.#writes) return this.#decision ? decisionJson(this.#decision) : ''
     const annotations = this.#decision ? decisionAnnotations(this.#decision) : {}
-    if (isTruncated) annotations[TRUNCATED] = 'true'
+    if (isTruncated) annotations[TRUNCATED_ANNOTATION] = 'true'
     if (this.#writes) {
       const unlistedWrites = this.#writeCount - this.#writes.length
-      annotations[WRITES] = [...this.#writes, ...(unlistedWrites > 0 ? [`and ${unlistedWrites} more`] : [])].join(', ')
+      annotations[WRITES_ANNOTATION] = [
+        ...this.#writes,
+        ...(unlistedWrites > 0 ? [`and ${unlistedWrites} more`] : []),
+      ].join(', ')
     }
     return JSON.stringify(annotations)
   }
 }
 
 const decisionAnnotations = ({ allowed, reason = '' }: Decision): Record<string, string> => ({
-  [DECISION]: allowed ? 'allow' : 'forbid',
-  [REASON]: reason,
+  [DECISION_ANNOTATION]: allowed ? 'allow' : 'forbid',
+  [REASON_ANNOTATION]: reason,
 })
 
 /** Caches the JSON of decisions: the authorizer returns the same decision object for most requests of a user. */

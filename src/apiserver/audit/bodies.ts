@@ -47,7 +47,7 @@ function withoutManagedFields(value: unknown): unknown {
 }
 
 /**
- * Matches the head of a created object: metadata begins with the resourceVersion that the server adds, then the name.
+ * Matches the head of a created object: metadata begins with the resourceVersion, if the server adds one, and the name.
  */
 const CREATED_NAME =
   /^\{"kind":"[^"]*","apiVersion":"[^"]*","metadata":\{(?:"resourceVersion":"\d+",)?"name":"([^"\\]*)"/

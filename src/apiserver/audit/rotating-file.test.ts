@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -51,5 +51,19 @@ describe('the audit file', () => {
     await file.write(Buffer.from('x\n'))
     await file.close()
     expect(await contents()).toEqual(['two 2\nx\n'])
+  })
+
+  it('SYS-21 contains each batch once if old files cannot be deleted and the batch is written again', async () => {
+    const clock = manualClock()
+    const ageMsMax = 24 * 60 * 60 * 1_000
+    const path = join(dir, 'audit.log')
+    const file = await openRotatingFile({ path, bytesMax: 0, backupsMax: 0, ageMsMax, clock })
+    const obstacle = join(dir, 'audit-1970-01-01T00-00-00.000.log')
+    await mkdir(obstacle) // a directory, which cannot be deleted like a file
+    await clock.advance(2 * ageMsMax)
+    await expect(file.write(Buffer.from('one\n'))).rejects.toThrow(obstacle)
+    await file.write(Buffer.from('one\n'))
+    await file.close()
+    expect(await readFile(path, 'utf8')).toBe('one\n')
   })
 })

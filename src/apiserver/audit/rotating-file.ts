@@ -18,7 +18,7 @@ export interface RotatingFileOptions {
 }
 
 const PRIVATE_MODE = 0o600
-/** A write also deletes old files if this time has passed since the last deletion. */
+/** A write also deletes old files if they were last deleted longer ago than this. */
 const CLEAN_INTERVAL_MS = 60 * 60 * 1_000
 
 /** Opens the file, mode 0600, and appends to it. */
@@ -50,6 +50,8 @@ export async function openRotatingFile(options: RotatingFileOptions): Promise<Au
   }
 
   async function write(data: Uint8Array): Promise<void> {
+    // Before the data is written: a failed deletion rejects the write, and the caller then writes the data again.
+    if (clock.monotonicMs() - cleanedAtMs > CLEAN_INTERVAL_MS) await clean()
     let target = file ?? (await openFile())
     if (bytesMax > 0 && bytes > 0 && bytes + data.length > bytesMax) {
       await rotate()
@@ -62,7 +64,6 @@ export async function openRotatingFile(options: RotatingFileOptions): Promise<Au
       await target.truncate(bytes) // leaves no partial line; works on a full disk too
       throw error
     }
-    if (clock.monotonicMs() - cleanedAtMs > CLEAN_INTERVAL_MS) await clean()
   }
 
   await openFile()

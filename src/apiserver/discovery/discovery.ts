@@ -68,7 +68,10 @@ export function createDiscovery(resources: Resources): Discovery {
   }
 }
 
-/** Chooses the version of the first supported clause. The order of its parameters does not matter. */
+/**
+ * Returns the form that the first supported clause of the Accept header names, in any order of its parameters. Without the
+ * header, returns the legacy form.
+ */
 function negotiateDiscovery(accept: string | undefined): AggregatedVersion | 'legacy' {
   if (!accept) return 'legacy'
   for (const clause of parseAccept(accept)) {

@@ -35,7 +35,7 @@ export function encryptAesGcm(
   return Buffer.concat([prefix, nonce, ciphertext, finalBytes, cipher.getAuthTag()])
 }
 
-/** Returns undefined if the data was not encrypted with this secret for this key of the store. */
+/** Returns undefined if the data was encrypted with another secret or for another key of the store, or was modified. */
 export function decryptAesGcm(
   data: Uint8Array,
   { secret, storeKey }: { readonly secret: Uint8Array; readonly storeKey: string },

@@ -97,7 +97,7 @@ describe('a plain value', () => {
     const withIdentity = createEncryption(await secretsWith(aesgcm(['a', KEY]), '{identity: {}}'))
     expect(textOf(withIdentity.decode(`${SECRETS}x`, bytesOf('{}')))).toBe('{}')
     const reducedEncryption = createEncryption(await secretsWith(aesgcm(['a', KEY])))
-    expect(() => reducedEncryption.decode(`${SECRETS}x`, bytesOf('{}'))).toThrow('it is not encrypted')
+    expect(() => reducedEncryption.decode(`${SECRETS}x`, bytesOf('{}'))).toThrow('the value is not encrypted')
   })
 })
 
@@ -110,8 +110,8 @@ describe('an encrypted value', () => {
     expect(encryption.encode(`${SECRETS}x`, bytesOf('{"a":1}'))).not.toEqual(storedBytes)
     expect(textOf(encryption.decode(`${SECRETS}x`, storedBytes))).toBe('{"a":1}')
     expect(() => encryption.decode(`${SECRETS}y`, storedBytes)).toThrow(
-      `the stored value of ${SECRETS}y cannot be decrypted: key "a" of provider aesgcm cannot decrypt it: ` +
-        'its secret differs from the one that encrypted the value, or the stored value was modified',
+      `the stored value of ${SECRETS}y cannot be decrypted: key "a" of provider aesgcm has another secret ` +
+        'than the one that encrypted the value, or the stored value was modified',
     )
   })
 

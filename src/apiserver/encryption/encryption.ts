@@ -38,7 +38,10 @@ export function createEncryption(initialRules: EncryptionRules = []): Encryption
       const providers = ruleOf(storeKey)?.providers ?? []
       if (!isEncrypted(storedBytes)) {
         if (providers.length === 0 || providers.some(({ is }) => is === 'identity')) return storedBytes
-        throw new UndecryptableError(storeKey, 'it is not encrypted, and the configuration has no "identity" provider')
+        throw new UndecryptableError(
+          storeKey,
+          'the value is not encrypted, and the configuration has no "identity" provider',
+        )
       }
       let hasKey = false
       for (const provider of providers) {
@@ -54,7 +57,7 @@ export function createEncryption(initialRules: EncryptionRules = []): Encryption
       throw new UndecryptableError(
         storeKey,
         hasKey
-          ? `${name} cannot decrypt it: its secret differs from the one that encrypted the value, or the stored value was modified`
+          ? `${name} has another secret than the one that encrypted the value, or the stored value was modified`
           : `the encryption configuration does not have ${name}`,
       )
     },

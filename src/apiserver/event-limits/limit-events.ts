@@ -13,7 +13,7 @@ const EVENTS_MAX = 20_000
 const EVENT_BYTES_MAX = 32 * 1024 * 1024
 /** Deletions per transaction. A transaction on etcd can contain 128 writes. */
 const DELETIONS_MAX = 100
-const RETRY_MS = 1_000
+const RETRY_DELAY_MS = 1_000
 
 const LIMITS: EventLimits = {
   namespace: { events: NAMESPACE_EVENTS_MAX, bytes: NAMESPACE_EVENT_BYTES_MAX },
@@ -52,7 +52,7 @@ export async function limitEvents(options: EventLimitOptions): Promise<void> {
       if (signal.aborted || error instanceof StoreClosedError) return
       for (const event of excess) ledger.put(event)
       log.warn({ reason: (error as Error).message }, 'cannot delete the oldest events; retrying in a second')
-      clock.after(RETRY_MS, () => void deleteExcess())
+      clock.after(RETRY_DELAY_MS, () => void deleteExcess())
     } finally {
       isDeleting = false
     }

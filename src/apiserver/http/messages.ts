@@ -57,7 +57,7 @@ export interface Turn {
   readonly isAwaited: boolean
 }
 
-/** The connection of one watch: an HTTP response or a WebSocket. */
+/** The connection of one watch or of one pod's log: an HTTP response or a WebSocket. */
 export interface StreamSink {
   write(chunk: Uint8Array): void
   /** Bytes that wait to be sent. */

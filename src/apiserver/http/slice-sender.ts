@@ -8,7 +8,7 @@ import type { LongBody, Turn } from './messages.ts'
 const STALL_MS_MAX = 60_000
 /** The limit that applies instead while other requests wait for the response's capacity. */
 const CONTENDED_STALL_MS_MAX = 5_000
-const CHECK_MS = 1_000
+const CHECK_INTERVAL_MS = 1_000
 
 export interface SliceSenderOptions {
   readonly clock: Clock
@@ -27,7 +27,7 @@ export interface SlicedResponse {
 interface ActiveResponse {
   readonly response: SlicedResponse
   readonly turn: Turn | undefined
-  sentMs: number
+  sentAtMs: number
 }
 
 export function createSliceSender({ clock, log }: SliceSenderOptions) {
@@ -38,7 +38,7 @@ export function createSliceSender({ clock, log }: SliceSenderOptions) {
     isTimerSet = false
     const nowMs = clock.monotonicMs()
     for (const activeResponse of activeResponses) {
-      const stallMs = nowMs - activeResponse.sentMs
+      const stallMs = nowMs - activeResponse.sentAtMs
       if (stallMs < (activeResponse.turn?.isAwaited ? CONTENDED_STALL_MS_MAX : STALL_MS_MAX)) continue
       log.debug({ stallMs }, 'closed the connection of a client that does not read its response')
       activeResponse.response.destroy()
@@ -49,17 +49,17 @@ export function createSliceSender({ clock, log }: SliceSenderOptions) {
   function startTimer(): void {
     if (isTimerSet || activeResponses.size === 0) return
     isTimerSet = true
-    clock.after(CHECK_MS, disconnectStalledClients)
+    clock.after(CHECK_INTERVAL_MS, disconnectStalledClients)
   }
 
   return {
     /** Sends the body after the headers. */
     send(response: SlicedResponse, body: LongBody, turn?: Turn): void {
-      const activeResponse: ActiveResponse = { response, turn, sentMs: clock.monotonicMs() }
+      const activeResponse: ActiveResponse = { response, turn, sentAtMs: clock.monotonicMs() }
       const continueLater = () => void clock.nextTurn().then(sendNext)
       const sendNext = (): void => {
         if (response.destroyed) return
-        activeResponse.sentMs = clock.monotonicMs()
+        activeResponse.sentAtMs = clock.monotonicMs()
         try {
           const slice = body.next()
           if (!slice) response.end()

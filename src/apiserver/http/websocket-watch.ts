@@ -67,7 +67,7 @@ export function createWebsocketWatches({ handle, requestOf, pendingBytes, log }:
   }
 }
 
-/** Completes an upgrade and passes the connection on. */
+/** Completes an upgrade and passes the connection to the tunnel of the response. */
 function openTunnel(socket: Duplex, head: Buffer, response: ApiResponse, tunnels: Set<Duplex>): void {
   const { status, headers, tunnel } = response
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${[value].flat().join(', ')}`)

@@ -1,5 +1,6 @@
 // Authorizes the requests of nodes as the Kubernetes node authorizer does: a node may read and write its own objects, and
-// read those that its pods name. Where the object of a write is not known yet, node-restriction.ts checks it at admission.
+// read those that its pods name. Some writes, such as the status of Nodes and pods, are allowed here for every object;
+// node-restriction.ts limits them to the objects of the node at admission.
 import type { PolicyRule } from '../../api/kinds/rbac/rbac-schema.ts'
 import { requiredFieldValue } from '../../api/selectors.ts'
 import { ruleAllows } from '../rbac/rule-match.ts'

@@ -64,7 +64,7 @@ const RETURN_RESOURCES: ReadonlySet<string> = new Set([
 ])
 
 export const fencedMessage = (nodeName: string): string =>
-  `node ${JSON.stringify(nodeName)} is fenced: until it has returned and unmounted the volumes of removed pods, it may write only its Node, CSINode and Lease`
+  `node ${JSON.stringify(nodeName)} is fenced: until it has returned and unmounted the volumes of removed pods, it may write only its Node, CSINode, Lease and pods that are being deleted`
 
 /** Returns why the node must not make this write, or undefined if it may. `quotedName` is the node name for messages. */
 type Restriction = (quotedName: string, nodeName: string, request: AdmissionRequest) => string | undefined

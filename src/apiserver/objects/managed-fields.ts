@@ -40,15 +40,15 @@ export function trackCreatedObject(deps: ObjectDeps, target: WriteTarget, object
 const withoutStatus = ({ resource }: WriteTarget, object: AnyObject): AnyObject =>
   resource.kind.status && object.status !== undefined ? { ...object, status: undefined } : object
 
-/** Sets the managedFields of `next`. The entries sent by the client (`requested`) are ignored for subresources. */
+/** Sets the managedFields of `next`. The entries sent by the client (`requestedEntries`) are ignored for subresources. */
 export function trackUpdatedObject(
   deps: ObjectDeps,
   target: WriteTarget,
   {
     next,
     old,
-    requested: requestedEntries,
-  }: { next: AnyObject; old: AnyObject; requested: readonly ManagedFieldsEntry[] | undefined },
+    requestedEntries,
+  }: { next: AnyObject; old: AnyObject; requestedEntries: readonly ManagedFieldsEntry[] | undefined },
 ): void {
   const liveEntries: readonly Entry[] = old.metadata.managedFields ?? []
   if (!deps.trackManagedFields) {

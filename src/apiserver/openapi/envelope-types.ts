@@ -40,7 +40,12 @@ export const status = object(`${META}.Status`, 'The outcome of a request that do
 
 export const watchEvent = object(`${META}.WatchEvent`, 'One event of a watch.', {
   type: req(1, string, 'ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.'),
-  object: req(2, rawJson, 'The object after the change (its last state when deleted), or a Status for ERROR.'),
+  object: req(
+    2,
+    rawJson,
+    'The object after the change, or its last state for DELETED. For BOOKMARK, only its kind and resourceVersion are set. ' +
+      'For ERROR, a Status.',
+  ),
 })
 
 export interface GroupVersionKind {

@@ -51,8 +51,12 @@ export const PATCH_PARAMETERS = [...WRITE_PARAMETERS, FORCE]
 
 export const DELETE_PARAMETERS = [
   DRY_RUN,
-  queryParameter('gracePeriodSeconds', 'integer', 'Seconds until the object is deleted; 0 means immediately.'),
-  queryParameter('orphanDependents', 'boolean', 'Old form of propagationPolicy: true means Orphan, false Background.'),
+  queryParameter('gracePeriodSeconds', 'integer', 'For pods: seconds until the pod is deleted; 0 means immediately.'),
+  queryParameter(
+    'orphanDependents',
+    'boolean',
+    'Deprecated: use propagationPolicy. true means Orphan, false means Background.',
+  ),
   queryParameter(
     'propagationPolicy',
     'string',
@@ -60,7 +64,7 @@ export const DELETE_PARAMETERS = [
   ),
 ]
 
-const SELECTION = [
+const LIST_OPTIONS = [
   queryParameter('continue', 'string', 'Token of the previous page of a list, to get the next page of the same state.'),
   queryParameter('fieldSelector', 'string', 'Only objects whose fields match, such as metadata.name=orders.'),
   queryParameter('labelSelector', 'string', 'Only objects whose labels match, such as app=shop,tier!=test.'),
@@ -74,7 +78,8 @@ const SELECTION = [
   queryParameter(
     'sendInitialEvents',
     'boolean',
-    'A watch starts with an event for each existing object, then a bookmark.',
+    'For a watch with resourceVersionMatch=NotOlderThan: start with an ADDED event for each existing object, then a ' +
+      'bookmark if allowWatchBookmarks is true.',
   ),
   queryParameter('timeoutSeconds', 'integer', 'Ends a watch after this time.'),
 ]
@@ -85,7 +90,7 @@ export const LIST_PARAMETERS = [
     'boolean',
     'A watch may send BOOKMARK events, which have a resourceVersion and no change.',
   ),
-  ...SELECTION,
+  ...LIST_OPTIONS,
   queryParameter('watch', 'boolean', 'Returns a stream of changes instead of a list.'),
 ]
-export const DELETE_COLLECTION_PARAMETERS = [...DELETE_PARAMETERS, ...SELECTION]
+export const DELETE_COLLECTION_PARAMETERS = [...DELETE_PARAMETERS, ...LIST_OPTIONS]

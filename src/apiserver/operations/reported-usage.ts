@@ -11,7 +11,7 @@ import {
 import { badRequest } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 
-/** Bounds the volumes of all processes. Reports that exceed it are ignored until others end. */
+/** Bounds the volumes of all processes. A report that would exceed it only removes the earlier usage of its process. */
 const VOLUMES_MAX = 50_000
 /** The usage of a process that does not report for this time is dropped. Agents report at least once per minute. */
 export const USAGE_SILENCE_MS_MAX = 180_000

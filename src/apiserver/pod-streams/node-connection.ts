@@ -33,13 +33,13 @@ export interface NodeConnections {
 export interface NodeConnectionOptions {
   readonly pki: Pick<Pki, 'caCert' | 'signCertificate'>
   readonly clock: Clock
-  /** Returns the address of a node if its agent listens only on this machine. Default: the Node's addresses. */
+  /** Returns the address of a node if its agent listens only on this host. Default: the Node's addresses. */
   localAddressOf?(nodeName: string): string | undefined
 }
 
 const DIAL_MS_MAX = 10_000
 const DAY_MS = 24 * 60 * 60 * 1_000
-const CERTIFICATE_MS = 30 * DAY_MS
+const CERTIFICATE_LIFETIME_MS = 30 * DAY_MS
 const RENEWAL_BEFORE_MS = 10 * DAY_MS
 const BACKDATE_MS = 5 * 60 * 1_000
 
@@ -51,7 +51,7 @@ export function createNodeConnections({ pki, clock, localAddressOf }: NodeConnec
     const nowMs = clock.nowMs()
     if (credential && credential.notAfterMs - nowMs > RENEWAL_BEFORE_MS) return credential
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-    const notAfterMs = nowMs + CERTIFICATE_MS
+    const notAfterMs = nowMs + CERTIFICATE_LIFETIME_MS
     const cert = pki.signCertificate({
       use: 'client',
       subject: encodeName({ commonName: API_SERVER_CLIENT_NAME }),

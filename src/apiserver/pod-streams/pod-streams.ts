@@ -35,9 +35,9 @@ export interface PodStreamCall {
   track(stream: Pick<StreamSink, 'end' | 'onClose'>): void
 }
 
-/** Open streams of the server. Further requests get 429. */
+/** Maximum number of open streams of the server. Further requests get 429. */
 const STREAMS_MAX = 1_000
-/** Open streams of one user. Further requests get 429. */
+/** Maximum number of open streams of one user. Further requests get 429. */
 const USER_STREAMS_MAX = 100
 /** An error message of an agent is cut to this length. */
 const MESSAGE_BYTES_MAX = 64 * 1024
@@ -97,19 +97,20 @@ export function createPodStreams(deps: ObjectDeps, connections: NodeConnections 
       const end = new AbortController()
       try {
         const headers = isLog ? {} : upgradeHeaders(request)
-        const answer = await connections.send({
+        const agentResponse = await connections.send({
           node,
           method: request.method,
           path: plan.path,
           headers,
           signal: end.signal,
         })
-        if (answer.is === 'upgraded') return tunnelResponse(answer, call, release, deps.clock)
-        if (isLog && answer.response.statusCode === 200) return logResponse(answer.response, call, release, deps.clock)
-        const text = await readText(answer.response)
-        if (isLog) throw logError(answer.response.statusCode ?? 500, text)
+        if (agentResponse.is === 'upgraded') return tunnelResponse(agentResponse, call, release, deps.clock)
+        if (isLog && agentResponse.response.statusCode === 200)
+          return logResponse(agentResponse.response, call, release, deps.clock)
+        const text = await readText(agentResponse.response)
+        if (isLog) throw logError(agentResponse.response.statusCode ?? 500, text)
         release()
-        return textResponse(answer.response, text)
+        return textResponse(agentResponse.response, text)
       } catch (error) {
         release()
         end.abort()

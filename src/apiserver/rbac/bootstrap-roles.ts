@@ -1,5 +1,5 @@
-// Creates the bootstrap roles and bindings, and adds missing rules, subjects, labels and annotations at every start. The
-// annotation autoupdate: "false" on an object prevents this.
+// Creates the bootstrap roles and bindings. At every start it also adds missing rules, subjects, labels and annotations to
+// existing ones and restores aggregation rules, unless the object has the annotation autoupdate: "false".
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { clusterRoleKind } from '../../api/kinds/rbac/cluster-role.ts'

@@ -38,7 +38,7 @@ export function createRbac({ store, clock, log }: { store: Store; clock: Clock; 
         } catch (error) {
           if (signal.aborted) return
           log.warn({ reason: (error as Error).message }, 'cannot write the rules of aggregated roles; retrying')
-          clock.after(RETRY_MS, onClusterRoles)
+          clock.after(RETRY_DELAY_MS, onClusterRoles)
         }
       })
       return followRoles({ store, index, clock, log, signal, onClusterRoles })
@@ -46,7 +46,7 @@ export function createRbac({ store, clock, log }: { store: Store; clock: Clock; 
   }
 }
 
-const RETRY_MS = 1_000
+const RETRY_DELAY_MS = 1_000
 
 /** Returns a function that starts `run`, or starts it again after the current run. */
 function serialize(run: () => Promise<void>): () => void {

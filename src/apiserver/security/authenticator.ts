@@ -1,5 +1,5 @@
 // Authenticates a request by client certificate or, failing that, by bearer token. A request without credentials is
-// anonymous; one with invalid credentials is rejected.
+// anonymous; one whose credentials are all invalid is rejected.
 import { createHash, type KeyObject, X509Certificate } from 'node:crypto'
 import { UID_ATTRIBUTE } from '../../api/distinguished-name.ts'
 import type { Clock } from '../../base/clock.ts'

@@ -37,10 +37,10 @@ const STANDARD_HOSTS = [
 export interface PkiOptions {
   /** The directory of all files; created if missing, and accessible only to the owner. */
   dir: string
-  /** Hosts of the serving certificate, in addition to localhost, this machine's name and the in-cluster names. */
+  /** Hosts of the serving certificate, in addition to localhost, `hostname` and the in-cluster names. */
   hosts?: readonly string[]
   clock: Clock
-  /** Default: the hostname of this machine. */
+  /** Default: the hostname that the operating system reports. */
   hostname?: string
   /** Source of tokens and serial numbers. Default: the secure random bytes of the system. */
   randomBytes?: (size: number) => Uint8Array
@@ -208,7 +208,7 @@ function reissueReason(
   return renewalReason(certificate, { nowMs, renewalMs: LEAF_RENEWAL_BEFORE_MS })
 }
 
-/** Also returns a reason for a certificate that is not yet valid, which a machine with a wrong clock may have issued. */
+/** Also returns a reason for a certificate that is not yet valid, which a server with a wrong clock may have issued. */
 function renewalReason(certificate: X509Certificate, { nowMs, renewalMs }: { nowMs: number; renewalMs: number }) {
   if (nowMs < Date.parse(certificate.validFrom)) return `it was not valid before ${certificate.validFrom}`
   if (Date.parse(certificate.validTo) - nowMs < renewalMs) return `it expires at ${certificate.validTo}`
@@ -232,7 +232,7 @@ async function ensureTokens(files: PkiFiles): Promise<TokenRecord[]> {
   return tokens
 }
 
-/** Returns the hosts in lower case, without duplicates. Omits the hostname of the machine if it is not a DNS name. */
+/** Returns the hosts in lower case, without duplicates. Omits a `hostname` that is not a DNS name. */
 function servingHosts({ hosts = [], hostname = os.hostname() }: PkiOptions): string[] {
   const invalidHost = hosts.find((host) => !isHost(host))
   if (invalidHost !== undefined) throw invalidHostError(invalidHost)

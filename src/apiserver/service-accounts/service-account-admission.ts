@@ -1,5 +1,6 @@
 // Admission plugin ServiceAccount: a new pod runs as the account `default` unless it names another. The plugin adds the
-// image pull secrets of the account and, unless automounting is off, its token, the CA and the namespace as files.
+// image pull secrets of the account if the pod names none and, unless automounting is off, the account's token, the CA and
+// the namespace as files.
 import type { Kind } from '../../api/kind.ts'
 import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import type { Container } from '../../api/kinds/pod/container-schema.ts'

@@ -179,7 +179,10 @@ function completeObject({ kind }: Resource, object: AnyObject, liveObject: AnyOb
   return completedObject
 }
 
-/** Updates the last-applied annotation, which client-side `kubectl apply` uses. */
+/**
+ * Updates the last-applied annotation, which client-side `kubectl apply` uses, if the object has it. Removes the annotation if
+ * the annotations would become too large.
+ */
 function updateLastAppliedAnnotation(object: AnyObject, sentConfig: JsonObject): void {
   const { annotations } = object.metadata
   if (!annotations?.[LAST_APPLIED]) return

@@ -1,5 +1,5 @@
-// GET of a collection: returns the objects that match the selectors at the requested resourceVersion, in pages.
-// Objects are decoded only if there is a selector.
+// GET of a collection: returns the objects that match the selectors, at the newest revision or at the one of an exact
+// resourceVersion or a continue token, and in pages if there is a limit. Objects are decoded only if there is a selector.
 import { badRequest, expired, resourceVersionTooLarge } from '../../api/status-error.ts'
 import { CompactedError, type Entry, FutureRevisionError, type ListResult, type Store } from '../../store/index.ts'
 import type { ListOptions } from '../http/options.ts'

@@ -117,7 +117,10 @@ function planChange(
   applyDefaults(kind.type, newObject)
   kind.defaults?.(newObject)
   if (update.isApply) newObject.metadata.managedFields = requestedObject.metadata.managedFields
-  else trackUpdatedObject(deps, target, { next: newObject, old, requested: requestedObject.metadata.managedFields })
+  else {
+    const requestedEntries = requestedObject.metadata.managedFields
+    trackUpdatedObject(deps, target, { next: newObject, old, requestedEntries })
+  }
   const admissionInput = { operation: 'UPDATE', name, object: newObject, oldObject: old } as const
   const request = admissionRequest(deps, view, target, admissionInput)
   deps.admission.mutate(request)

@@ -30,7 +30,7 @@ const INITIAL_SLICE_BYTES = 128 * 1024
 const INITIAL_PENDING_BYTES_MAX = 256 * 1024
 /** A client that does not read the pending initial events within this time is disconnected. */
 const INITIAL_STALL_MS_MAX = 60_000
-/** The limit that applies instead while other requests wait for the turn of the watch. */
+/** The limit that applies instead while other requests wait for the capacity that the watch occupies. */
 const CONTENDED_STALL_MS_MAX = 5_000
 
 export interface WatchDeps extends ReadDeps {

@@ -1,5 +1,6 @@
 // Checks whether a provisioned volume satisfies its claim, and whether two PVs refer to the same storage. Pure.
-import { isJsonObject, type JsonValue, jsonEquals } from '../../api/json-value.ts'
+import { isRecord } from '../../api/decode.ts'
+import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { type PersistentVolume, persistentVolumeSource } from '../../api/kinds/volume/volume-schema.ts'
 import { compareQuantities, quantityToBytes } from '../../api/quantity.ts'
@@ -57,6 +58,6 @@ export function isSameStorage(
 const SOURCES = Object.keys(persistentVolumeSource.fields) as (keyof typeof persistentVolumeSource.fields)[]
 
 function isSubset(subset: JsonValue, superset: JsonValue | undefined): boolean {
-  if (!isJsonObject(subset) || !isJsonObject(superset)) return jsonEquals(subset, superset)
+  if (!isRecord(subset) || !isRecord(superset)) return jsonEquals(subset, superset)
   return Object.entries(subset).every(([name, value]) => value === undefined || isSubset(value, superset[name]))
 }

@@ -4,7 +4,7 @@ import { objectMeta } from '../shared/meta-schema.ts'
 
 const certificateSigningRequestSpec = object(
   'io.k8s.api.certificates.v1.CertificateSigningRequestSpec',
-  'The requested certificate and who requested it; immutable.',
+  'The requested certificate and the user who requested it; immutable.',
   {
     request: req(1, bytes, 'PEM of the certification request (PKCS #10), in base64.'),
     signerName: req(7, string, 'The signer, such as kubernetes.io/kube-apiserver-client-kubelet.'),

@@ -30,7 +30,7 @@ export const persistentVolumeClaimSpec = object(
     resources: opt(
       2,
       volumeResourceRequirements,
-      'Size, iops and throughput of the volume; mutable once the claim is bound.',
+      'Size, iops and throughput of the volume; mutable once the claim is bound, except limits.storage.',
     ),
     volumeName: opt(3, string, 'Name of the volume that this claim is bound to or must be bound to.'),
     storageClassName: ptr(

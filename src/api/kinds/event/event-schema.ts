@@ -15,7 +15,7 @@ const eventSeries = object('io.k8s.api.core.v1.EventSeries', 'The occurrences of
 
 export const event = object(
   'io.k8s.api.core.v1.Event',
-  'A report of something that happened to an object; deleted after one hour.',
+  'A report of something that happened to an object; deleted one hour after its last change.',
   {
     metadata: req(1, objectMeta, 'Standard object metadata.'),
     involvedObject: req(2, objectReference, 'The object that the event is about.'),

@@ -12,7 +12,7 @@ const eventSeries = object('io.k8s.api.events.v1.EventSeries', 'The occurrences 
 
 export const event = object(
   'io.k8s.api.events.v1.Event',
-  'A report of something that happened to an object; deleted after one hour.',
+  'A report of something that happened to an object; deleted one hour after its last change.',
   {
     metadata: req(1, objectMeta, 'Standard object metadata.'),
     eventTime: opt(2, microTime, 'Time of the first occurrence.'),

@@ -10,7 +10,7 @@ import {
   serviceFields,
 } from './kubernetes-service-schema.ts'
 
-const DOC = 'A kind of which this server has only its own object, default/kubernetes.'
+const DOC = 'This server has only one object of this kind, default/kubernetes.'
 
 /** Listed in discovery, because `kubectl cluster-info` fails without it. */
 export const serviceKind = defineForeignKind<Service>({

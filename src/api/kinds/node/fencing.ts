@@ -1,7 +1,7 @@
 // The taints that fence a lost node, the annotation that the agent of a returned node sets, and predicates for fenced and lost
 // nodes.
 //
-//   out-of-service   an administrator has confirmed that the machine is off (`stowage node fence NAME --confirm-off`)
+//   out-of-service   an administrator has confirmed that the node is off (`stowage node fence NAME --confirm-off`)
 //   quarantine       set by the node lifecycle controllers once the node is fenced. Its value identifies this fence. It stays
 //                    until the agent of the returned node has unmounted the volumes of pods that no longer belong to the node,
 //                    and has written the value to the annotation RELEASED_FENCE
@@ -35,15 +35,15 @@ export function quarantineOf(node: NodeWithTaints): string | undefined {
 export const isFenced = (node: NodeWithTaints): boolean => isOutOfService(node) || quarantineOf(node) !== undefined
 
 /**
- * Whether an administrator has confirmed that the machine is off, and its agent is silent. A node that has the taint and still
+ * Whether an administrator has confirmed that the node is off, and its agent is silent. A node that has the taint and still
  * reports is running.
  */
 export const isConfirmedOff = (node: Pick<Readonly<Node>, 'spec' | 'status'> | undefined): boolean =>
   isOutOfService(node) && conditionOf(node, 'Ready')?.status === 'Unknown'
 
 /**
- * Returns the time at which the node became lost: its machine is confirmed to be off, its agent is silent, and none of its pods
- * or attachments is left (controllers/node-lifecycle/lost-nodes). Returns undefined if it is not lost.
+ * Returns the time at which the node became lost: it is confirmed to be off, its agent is silent, and none of its pods or
+ * attachments is left (controllers/node-lifecycle/lost-nodes). Returns undefined if the node is not lost.
  */
 export function lostSince(node: Pick<Readonly<Node>, 'spec' | 'status'> | undefined): string | undefined {
   const lost = conditionOf(node, 'Lost')

@@ -8,7 +8,7 @@ export const activity = object(
   'An attempt of a component to do its work on an object, or a call to a CSI driver.',
   {
     start: req(1, microTime, 'When the attempt or call started.'),
-    durationMs: req(2, double, 'How long it took, in milliseconds.'),
+    durationMs: req(2, double, 'Duration of the attempt or call, in milliseconds.'),
     result: req(3, string, 'Done, Retry or Stuck for an attempt; the gRPC code for a call.'),
     reason: opt(4, string, 'Machine-readable reason of the result, in CamelCase.'),
     message: opt(5, string, 'Human-readable result.'),

@@ -1,5 +1,5 @@
 // Declares OperationReport, with which a process outside the API server reports its operations, its activities and the
-// usage of its volumes. It is not stored.
+// usage of its volumes. A report is not stored.
 import { createdAtColumn, nameColumn } from '../../columns.ts'
 import { defineKind } from '../../kind.ts'
 import { STOWAGE_GROUP } from './operation.ts'

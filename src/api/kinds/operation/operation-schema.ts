@@ -9,15 +9,15 @@ import { volumeUsage } from './volume-usage-schema.ts'
 export const OPERATION_PHASES = ['Running', 'Retrying', 'Waiting'] as const
 export type OperationPhase = (typeof OPERATION_PHASES)[number]
 
-const driverAnswer = object('dev.stowage.v1.DriverAnswer', 'The answer of a CSI driver to a call.', {
+const driverAnswer = object('dev.stowage.v1.DriverAnswer', 'An error response of a CSI driver to a call.', {
   driver: opt(1, string, 'Name of the CSI driver.'),
   method: req(2, string, 'CSI method, such as CreateVolume.'),
-  code: req(3, string, 'gRPC code of the answer, such as ResourceExhausted.'),
+  code: req(3, string, 'gRPC code of the response, such as ResourceExhausted.'),
 })
 
 export const operation = object(
   'dev.stowage.v1.Operation',
-  'Work on an object that a component does now or waits to do. Read-only; it disappears when the work is done.',
+  'Work on an object that a component does now or waits to do. Read-only; removed when the work is done.',
   {
     metadata: req(1, objectMeta, 'Standard object metadata; the namespace is that of the object, or default.'),
     object: req(2, objectReference, 'The object that the operation works on.'),
@@ -29,13 +29,13 @@ export const operation = object(
       oneOf(...OPERATION_PHASES),
       'Running; Retrying after a failure; or Waiting for a time, an object or a worker.',
     ),
-    reason: opt(7, string, 'Machine-readable reason of the phase, in CamelCase.'),
+    reason: opt(7, string, 'Machine-readable reason for the phase, in CamelCase.'),
     message: opt(8, string, 'Human-readable result of the last attempt.'),
     attempts: opt(9, int32, 'Number of attempts so far, including one that is running.'),
     started: opt(10, time, 'When the operation was first queued.'),
     lastAttempt: opt(11, time, 'When the last attempt started.'),
     nextAttempt: opt(12, time, 'When the next attempt starts, unless a change starts it earlier.'),
-    driverAnswer: opt(13, driverAnswer, 'Last failed answer of the CSI driver, if the operation calls one.'),
+    driverAnswer: opt(13, driverAnswer, 'Last error response of the CSI driver, if the operation calls one.'),
     waitsFor: opt(14, objectReference, 'The object that the operation waits for, if it is known.'),
   },
 )
@@ -66,18 +66,18 @@ const operationReportSpec = object(
 )
 export type OperationReportSpec = Infer<typeof operationReportSpec>
 
-const operationReportStatus = object('dev.stowage.v1.OperationReportStatus', 'The answer to a report.', {
+const operationReportStatus = object('dev.stowage.v1.OperationReportStatus', 'The response to a report.', {
   isKnown: opt(1, boolean, 'Whether the server knows the process. If not, the process sends a complete list.'),
 })
 export type OperationReportStatus = Infer<typeof operationReportStatus>
 
 export const operationReport = object(
   'dev.stowage.v1.OperationReport',
-  'Reports the operations, activities and volume usage of a process to the API server. It is not stored.',
+  'Reports the operations, activities and volume usage of a process to the API server. A report is not stored.',
   {
     metadata: req(1, objectMeta, 'Not used.'),
     spec: req(2, operationReportSpec, 'The changes since the last report.'),
-    status: opt(3, operationReportStatus, 'The answer of the server.'),
+    status: opt(3, operationReportStatus, 'The response of the server.'),
   },
 )
 export type OperationReport = Infer<typeof operationReport>

@@ -56,7 +56,7 @@ export const operationKind = defineKind<Operation>({
     },
     { name: 'Operation', type: 'string', doc: 'What the component does.', cell: (object) => object.operation },
     { name: 'Phase', type: 'string', doc: 'Running, Retrying or Waiting.', cell: ({ phase }) => phase },
-    { name: 'Reason', type: 'string', doc: 'Reason of the phase.', cell: ({ reason }) => reason },
+    { name: 'Reason', type: 'string', doc: 'Reason for the phase.', cell: ({ reason }) => reason },
     { name: 'Attempts', type: 'integer', doc: 'Number of attempts so far.', cell: ({ attempts }) => attempts ?? 0 },
     {
       name: 'Next',
@@ -94,7 +94,7 @@ export const operationKind = defineKind<Operation>({
     {
       name: 'Driver Answer',
       type: 'string',
-      doc: 'Method and code of the last failed answer of the CSI driver.',
+      doc: "Method and gRPC code of the CSI driver's last error response.",
       wide: true,
       cell: ({ driverAnswer }) => driverAnswer && `${driverAnswer.method}: ${driverAnswer.code}`,
     },

@@ -1,7 +1,7 @@
 // The schema of VolumeUsage: a node agent's measurements of a mounted volume, which OperationReport sends.
 import { double, type Infer, object, opt, req, string } from '../../schema.ts'
 
-export const volumeUsage = object('dev.stowage.v1.VolumeUsage', 'What a node agent has measured of a mounted volume.', {
+export const volumeUsage = object('dev.stowage.v1.VolumeUsage', 'Measurements of a mounted volume by a node agent.', {
   namespace: req(1, string, 'Namespace of the claim.'),
   claim: req(2, string, 'Name of the claim.'),
   capacityBytes: opt(3, double, 'Size of the volume.'),

@@ -412,7 +412,7 @@ export const appArmorProfile = object('io.k8s.api.core.v1.AppArmorProfile', 'App
 
 export const securityContext = object(
   'io.k8s.api.core.v1.SecurityContext',
-  'Security settings of one container; override those of the pod.',
+  'Security settings of one container, which override those of the pod.',
   {
     capabilities: ptr(1, capabilities, 'Linux capabilities to add or drop.'),
     privileged: ptr(2, boolean, 'Run with nearly the privileges of root on the node; false by default.'),

@@ -7,7 +7,11 @@ export const priorityClass = object(
   'The priority of pods, by name: the scheduler places pods of a higher priority first and may preempt pods of a lower one.',
   {
     metadata: req(1, objectMeta, 'Standard object metadata.'),
-    value: req(2, int32, 'Priority of the pods of this class, at most 1000000000; immutable.'),
+    value: req(
+      2,
+      int32,
+      'Priority of the pods of this class; at most 1000000000, except for the built-in classes; immutable.',
+    ),
     globalDefault: opt(3, boolean, 'Whether pods without a class get this one. Only one class can be the default.'),
     description: opt(4, string, 'When to use the class, for users.'),
     preemptionPolicy: ptr(

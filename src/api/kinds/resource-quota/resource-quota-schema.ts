@@ -38,7 +38,8 @@ const resourceQuotaSpec = object(
     hard: opt(
       1,
       map(quantity),
-      'Limit by resource. limits.iops is the limit for the sum over all claims, requests.iops for each single claim.',
+      'Limit by resource. limits.iops and limits.throughput limit the sum over all claims; requests.iops and ' +
+        'requests.throughput limit each single claim.',
     ),
     scopes: opt(2, list(quotaScope), 'Count only objects that match all of these scopes; immutable.'),
     scopeSelector: ptr(3, scopeSelector, 'Count only objects that match this selector.'),

@@ -4,7 +4,7 @@ import { objectMeta } from '../shared/meta-schema.ts'
 
 const tokenReviewSpec = object('io.k8s.api.authentication.v1.TokenReviewSpec', 'The token to verify.', {
   token: opt(1, string, 'Bearer token to verify.'),
-  audiences: opt(2, list(string), 'Audiences of the token.'),
+  audiences: opt(2, list(string), 'Audiences, one of which the token must have. Default: the API server.'),
 })
 
 const userInfo = object('io.k8s.api.authentication.v1.UserInfo', 'The user of a request.', {
@@ -20,7 +20,7 @@ const tokenReviewStatus = object(
   {
     authenticated: opt(1, boolean, 'Whether the token is valid.'),
     user: opt(2, userInfo, 'User of the token.'),
-    audiences: opt(4, list(string), 'Audiences of the token.'),
+    audiences: opt(4, list(string), 'The requested audiences that the token is valid for.'),
     error: opt(3, string, 'Why the token could not be verified.'),
   },
 )

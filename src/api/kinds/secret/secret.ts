@@ -1,6 +1,7 @@
 // Declares Secret: small confidential values by key. stringData is merged into data and never returned. Validation
 // errors do not contain values. Well-known types require certain keys or annotations.
 import { ageColumn, nameColumn } from '../../columns.ts'
+import { isRecord } from '../../decode.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { setOwnProperty } from '../../json-value.ts'
 import { defineKind } from '../../kind.ts'
@@ -92,7 +93,7 @@ function validateJsonKey(data: Record<string, string>, key: string, errors: Fiel
 function isJsonObjectOrNull(text: string): boolean {
   try {
     const value: unknown = JSON.parse(text)
-    return value === null || (typeof value === 'object' && !Array.isArray(value))
+    return value === null || isRecord(value)
   } catch {
     return false
   }

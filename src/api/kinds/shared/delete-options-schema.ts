@@ -13,10 +13,10 @@ export const deleteOptions = object(`${META}.DeleteOptions`, 'Options of a delet
   gracePeriodSeconds: ptr(
     1,
     int64,
-    'Seconds until the object is deleted; 0 means immediately. Defaults to a value of the kind.',
+    'For pods: seconds until the pod is deleted; 0 means immediately. Default: terminationGracePeriodSeconds of the pod.',
   ),
   preconditions: ptr(2, preconditions, 'If they are not met, the request fails with 409 Conflict.'),
-  orphanDependents: ptr(3, boolean, 'Deprecated form of propagationPolicy: true means Orphan, false Background.'),
+  orphanDependents: ptr(3, boolean, 'Deprecated: use propagationPolicy. true means Orphan, false means Background.'),
   propagationPolicy: ptr(
     4,
     string,
