@@ -27,7 +27,7 @@ export function checkPort(flag: string, text: string, port: string): void {
   throw new UsageError(`${flag} ${JSON.stringify(text)}: port ${port} is out of range; a port is at most ${PORT_MAX}`)
 }
 
-/** Returns the URL at which clients on this machine reach a server that listens on the address. */
+/** Returns the URL at which clients on this host reach a server that listens on the address. */
 export function urlOf({ host, port }: ListenAddress): string {
   const clientHost = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
   return `https://${clientHost.includes(':') ? `[${clientHost}]` : clientHost}:${port}`

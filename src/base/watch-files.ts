@@ -1,5 +1,5 @@
-// Detects that files were changed, replaced by a rename, or reached through another symbolic link, as in mounted Secrets. It
-// polls, because notifications of the system miss changes behind symbolic links and on some file systems.
+// Detects that files were changed, replaced by a rename, or reached through another symbolic link, as in mounted Secrets. The
+// files are polled, because notifications of the system miss changes behind symbolic links and on some file systems.
 import { stat } from 'node:fs/promises'
 import type { Clock } from './clock.ts'
 
@@ -10,7 +10,7 @@ export interface WatchFilesOptions {
   readonly onChange: () => Promise<void>
 }
 
-const POLL_MS = 400
+const POLL_INTERVAL_MS = 400
 
 /** Detects changes since this call. Returns a function that stops the watch. */
 export async function watchFiles({ paths, clock, onChange }: WatchFilesOptions): Promise<() => void> {
@@ -28,7 +28,7 @@ export async function watchFiles({ paths, clock, onChange }: WatchFilesOptions):
   }
 
   function schedule(): void {
-    cancelTimer = clock.after(POLL_MS, () => void poll())
+    cancelTimer = clock.after(POLL_INTERVAL_MS, () => void poll())
   }
 
   schedule()

@@ -20,7 +20,7 @@ const IN_FLIGHT_MAX = 100
 /** The lowest limit. */
 const IN_FLIGHT_MIN = 4
 /** The amount by which a response raises the limit, so that the lowest limit rises to the highest within 1,000 responses. */
-const RISE = 0.1
+const LIMIT_INCREMENT = 0.1
 /** The code of a request that the caller aborted. Higher codes are errors of the server, or stand for a missing response. */
 const ABORTED_CODE = 499
 /** The limit is halved at most once in this time, because the requests of a burst are rejected together. */
@@ -50,7 +50,7 @@ export function createAdaptiveLimit({ clock, log }: { readonly clock: Clock; rea
 
   function raise(): void {
     if (limit === IN_FLIGHT_MAX) return
-    limit = Math.min(IN_FLIGHT_MAX, limit + RISE)
+    limit = Math.min(IN_FLIGHT_MAX, limit + LIMIT_INCREMENT)
     if (limit === IN_FLIGHT_MAX) log.info({}, 'the API server is no longer overloaded')
     admitWaiting()
   }

@@ -1,6 +1,7 @@
 // Replaces patches with updates where a role grants `update` but not `patch`, as the upstream role of
 // external-provisioner does for claims: reads the object, applies the patch to it, and updates it on the condition that
-// it has not changed. A commit stays one transaction if its patches can be replaced before it is sent.
+// it has not changed. An apply is not replaced. A commit stays one transaction if its patches can be replaced before it is
+// sent.
 
 import type { JsonObject, JsonValue } from '../api/json-value.ts'
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'

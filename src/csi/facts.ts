@@ -13,7 +13,7 @@ export type VolumeExpansion = keyof typeof PluginCapability_VolumeExpansion_Type
 export type ControllerCapability = keyof typeof ControllerServiceCapability_RPC_Type
 export type NodeCapability = keyof typeof NodeServiceCapability_RPC_Type
 
-/** Capabilities that are not in our copy of csi.proto are omitted. */
+/** Capabilities that proto/csi.proto does not define are omitted. */
 export interface DriverFacts {
   readonly name: string
   readonly version: string

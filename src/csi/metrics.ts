@@ -5,7 +5,7 @@ import { type CsiCode, goNameOf } from './errors.ts'
 export interface CallObserver {
   observeCall(call: {
     readonly driverName: string
-    /** `/csi.v1.Controller/CreateVolume` */
+    /** The path of the method, such as `/csi.v1.Controller/CreateVolume`. */
     readonly method: string
     readonly code: CsiCode
     readonly seconds: number

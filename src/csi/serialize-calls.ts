@@ -64,7 +64,10 @@ function waitUnlessAborted(
   return new Promise((resolve, reject) => {
     const abort = () =>
       reject(
-        new CsiError('CANCELLED', `${method.name} was cancelled while it waited for an earlier call on its volume.`),
+        new CsiError(
+          'CANCELLED',
+          `${method.name} was cancelled while it waited for an earlier call on the same volume or snapshot.`,
+        ),
       )
     if (signal.aborted) return abort()
     signal.addEventListener('abort', abort, { once: true })

@@ -1,7 +1,7 @@
 // The address of an API server and the credentials for it.
 
 export interface Connection {
-  /** `https://10.0.0.1:6443`, optionally with a path prefix; `http://` is for tests and proxies. */
+  /** The URL, such as `https://10.0.0.1:6443`, optionally with a path prefix; `http://` is for tests and proxies. */
   readonly server: string
   /** The CA certificates of the server as PEM. Default: those of Node.js. */
   readonly ca?: string

@@ -21,7 +21,7 @@ interface ExecCredentialStatus {
 const EXEC_MS_MAX = 60_000
 const OUTPUT_BYTES_MAX = 1024 * 1024
 /** Credentials are renewed this long before they expire, so that they are still valid when a request arrives. */
-const RENEW_EARLY_MS = 10_000
+const RENEWAL_BEFORE_MS = 10_000
 
 export function createExecCredentials(config: ExecConfig, { clock, dir }: { clock: Clock; dir: string }) {
   let cachedEntry: { credentials: Credentials; expiresAtMs: number } | undefined
@@ -36,7 +36,7 @@ export function createExecCredentials(config: ExecConfig, { clock, dir }: { cloc
     // Absent fields must not be present as undefined: kubeconfig.ts merges the result into the user's certificate.
     const credentials = { ...(token ? { token } : {}), ...(cert && key ? { cert, key } : {}) }
     const expiresAtMs = expirationTimestamp
-      ? Date.parse(expirationTimestamp) - RENEW_EARLY_MS
+      ? Date.parse(expirationTimestamp) - RENEWAL_BEFORE_MS
       : Number.POSITIVE_INFINITY
     cachedEntry = { credentials, expiresAtMs }
     return credentials

@@ -2,6 +2,7 @@
 // exec-credential.ts runs exec plugins.
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { loadYaml, type Yaml } from '../../api/load-yaml.ts'
 import type { Clock } from '../../base/clock.ts'
 import { cachedFileReader } from './cached-file-reader.ts'
 import type { Connection, Credentials } from './connection.ts'
@@ -19,11 +20,8 @@ export interface KubeconfigConnection extends Connection {
   readonly namespace: string
 }
 
-type Yaml = typeof import('yaml')
-
 export async function kubeconfigConnection({ path, context, clock }: KubeconfigOptions): Promise<KubeconfigConnection> {
-  const yamlModule: Yaml & { readonly default?: Yaml } = await import('yaml')
-  const { parse } = yamlModule.default ?? yamlModule // in the bundle, the module is the default export
+  const { parse } = await loadYaml()
   const config = asRecord(parseConfig(await readFile(path, 'utf8'), parse))
   if (!('clusters' in config || 'contexts' in config || 'current-context' in config)) {
     throw new Error('it is not a kubeconfig: it has no clusters, contexts or current-context')
