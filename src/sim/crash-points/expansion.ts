@@ -1,7 +1,7 @@
 // Crash scenario: users expand claims, request too much and lower the request again, while one process crashes at one point.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
-import { createBoundClaims, expandableSettings, gi, handleOf, runExpander, runNodeExpansion } from './bound-claims.ts'
+import { createBoundClaims, expandableSettings, gi, handleOf } from './bound-claims.ts'
 import {
   type Crash,
   type CrashRun,
@@ -12,6 +12,7 @@ import {
   NAMESPACE,
   POLL_MS,
 } from './crash-point.ts'
+import { runExpander, runNodeExpansion } from './volume-change-processes.ts'
 
 const SEED = 5
 const END_MS_MAX = 1_200_000

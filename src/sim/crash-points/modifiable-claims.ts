@@ -10,8 +10,9 @@ import { createExpanding } from '../../controllers/expanding/index.ts'
 import { createModifying } from '../../controllers/modifying/index.ts'
 import type { ProcessContext } from '../engine/process-host.ts'
 import type { SimDriver } from '../environment/driver.ts'
-import { createBoundClaims, handleOf, runChanges } from './bound-claims.ts'
+import { createBoundClaims, handleOf } from './bound-claims.ts'
 import { DRIVER, NAMESPACE } from './crash-point.ts'
+import { runChanges } from './volume-change-processes.ts'
 
 /** Parameters by class name. The driver rejects `odd`, because it does not support `colour`. */
 const CLASSES: Readonly<Record<string, Readonly<Record<string, string>>>> = {

@@ -6,7 +6,7 @@ import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { isAlreadyExists } from '../../api/status-error.ts'
 import { ATTRIBUTES, UNDO } from '../checkers/attributes.ts'
 import type { ObjectOf } from '../engine/view.ts'
-import { expandableSettings, gi, handleOf, runNodeExpansion } from './bound-claims.ts'
+import { expandableSettings, gi, handleOf } from './bound-claims.ts'
 import {
   type Crash,
   type CrashRun,
@@ -19,6 +19,7 @@ import {
 } from './crash-point.ts'
 import { formatObjects } from './expansion.ts'
 import { createClass, createModifiableClaims, runChanger, WORKERS } from './modifiable-claims.ts'
+import { runNodeExpansion } from './volume-change-processes.ts'
 
 const SEED = 6
 const END_MS_MAX = 1_200_000
