@@ -4,12 +4,12 @@ import { join, normalize } from 'node:path'
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import { type NodeDisk, SubPathError } from '../disk/disk.ts'
 import type { AgentPaths } from '../paths.ts'
-import { planOpening, type VolumePath, type VolumePaths } from './containers.ts'
 import { ConfigError, type Environment, expandVariables } from './environment.ts'
 import type { ImageEntry } from './images.ts'
 import type { LaunchMount } from './launch-process.ts'
 import type { RunFiles } from './run-records.ts'
 import { DEFAULT_MESSAGE_PATH } from './termination-message.ts'
+import { subPathArguments, type VolumePath, type VolumePaths } from './volume-path.ts'
 
 export interface MountDeps {
   readonly disk: NodeDisk
@@ -96,7 +96,7 @@ async function prepareSource(
   const subPath = expandSubPath(volumeMount, env)
   // The root directory of the machine has no parts that could be replaced.
   if (!subPath && (!volume.isHostPath || volume.path === '/')) return volume.path
-  const opening = planOpening(volume, subPath)
+  const opening = subPathArguments(volume, subPath)
   try {
     if (!isRoot) return subPath ? await disk.makeSubPath(...opening) : volume.path
     const source = join(paths.subPaths(uid), volumeMount.name, container.name, String(index))

@@ -7,32 +7,12 @@ import { type PodView, viewOfAll } from '../pods/pod-status.ts'
 import type { AttachOptions } from './container-input.ts'
 import { ContainerNotRunningError, type ContainerProcess, type ExecOptions } from './exec-in-container.ts'
 import type { LogCapture } from './logs/log-capture.ts'
-
-/** Paths of a pod's volumes on the node, by volume name. */
-export type VolumePaths = ReadonlyMap<string, VolumePath>
-
-export interface VolumePath {
-  readonly path: string
-  /** Whether this is a path of the machine. It contained no links when it was checked. */
-  readonly isHostPath?: boolean
-  readonly isDevice: boolean
-  readonly readOnly: boolean
-}
-
-/**
- * Returns the arguments with which NodeDisk opens a part of the volume without following links. For a path of the machine they
- * start at the root, because another pod may be able to replace its parts.
- */
-export const planOpening = (
-  { path, isHostPath }: VolumePath,
-  subPath: string,
-): readonly [root: string, subPath: string] =>
-  isHostPath && !subPath.startsWith('/') ? ['/', `${path.slice(1)}/${subPath}`] : [path, subPath]
+import type { VolumePaths } from './volume-path.ts'
 
 export interface Containers {
   /** Whether containers run commands. `advance` then prepares their subPaths; otherwise the caller does. Default false. */
   readonly runsCommands?: boolean
-  /** Creates the cgroup of the pod, whose IO drivers limit when they publish a volume. */
+  /** Creates the pod's cgroup, so that drivers can set its IO limits when they publish a volume. */
   prepare(uid: string): Promise<void>
   /** Starts or restarts containers that are due, and returns their state. Called again after `onChange`. */
   advance(pod: Readonly<Stored<Pod>>, volumes: VolumePaths): Promise<PodView>
@@ -64,7 +44,7 @@ export interface Containers {
 }
 
 async function rejectCommands(): Promise<never> {
-  throw new ContainerNotRunningError('this node runs no commands; start it with --run-commands')
+  throw new ContainerNotRunningError('this node runs no commands; start its agent with --run-commands')
 }
 
 /** The log of one run of a container. */

@@ -15,7 +15,7 @@ import { type Action, type ActionTarget, runAction } from './actions.ts'
 import { openPodCgroups, type PodCgroups } from './cgroup.ts'
 import { createContainerInputs } from './container-input.ts'
 import { createContainerLogs } from './container-logs.ts'
-import type { Containers, VolumePaths } from './containers.ts'
+import type { Containers } from './containers.ts'
 import { ConfigError } from './environment.ts'
 import { ContainerNotRunningError, execInContainer } from './exec-in-container.ts'
 import { DEFAULT_LOG_LIMITS, type LogLimits } from './logs/log-writer.ts'
@@ -25,6 +25,7 @@ import { type RunFiles, readRun, runFiles } from './run-records.ts'
 import { type ContainerSources, createContainerStarter, ImageError, withUser } from './start-container.ts'
 import { createRunStopper, sendSignal } from './stop-run.ts'
 import { readTerminationMessage } from './termination-message.ts'
+import type { VolumePaths } from './volume-path.ts'
 
 export interface HostContainersDeps extends ContainerSources {
   readonly log: Logger

@@ -16,13 +16,13 @@ import type { PodCgroups } from './cgroup.ts'
 import type { ContainerInputs } from './container-input.ts'
 import type { ContainerLogs } from './container-logs.ts'
 import { prepareMounts } from './container-mounts.ts'
-import type { VolumePaths } from './containers.ts'
 import { buildCommand, ConfigError, type Environment, readEnvironment } from './environment.ts'
 import { describeUnknownImage, findImage, type ImageCommand } from './images.ts'
 import { type LaunchedProcess, launch } from './launch-process.ts'
 import type { PlannedStart } from './plan-containers.ts'
 import { formatPid, formatStarted, type RunFiles, readRun } from './run-records.ts'
 import { findProgram, findTool } from './tools.ts'
+import type { VolumePaths } from './volume-path.ts'
 
 export interface ContainerSources {
   readonly paths: AgentPaths

@@ -31,7 +31,7 @@ export async function withSubPath<T>(
         await opened.file.close()
       }
     }
-    // A path on the machine starts at the root directory, and its links were already resolved.
+    // The path of a hostPath volume starts at the root directory, and its links were already resolved.
     if (volumeRoot === '/') throw linkError(parts[opened.index]!, subPath)
     parts = followLink(parts, opened, subPath)
   }

@@ -1,5 +1,5 @@
-// Checks and prepares the paths of the machine that pods mount: hostPath volumes, and PVs of type hostPath and local. A path must be in
-// a directory that the operator allows (--allow-host-path), after all links are resolved.
+// Checks and prepares the paths of the node's own file system that pods mount: hostPath volumes, and PVs of type hostPath and
+// local. After all links are resolved, a path must be in a directory that the operator allows (--allow-host-path).
 import { dirname } from 'node:path'
 import type { HostPathVolumeSource } from '../../api/kinds/volume/volume-sources-schema.ts'
 import { isWithin } from '../../base/trees/resolve-path.ts'

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { findIgnoredFields } from './ignored-fields.ts'
 
 describe('findIgnoredFields', () => {
-  it('SYS-26 returns the paths of the fields that have no effect on commands that run on the machine', () => {
+  it('returns the paths of the fields that have no effect on commands that run on the machine', () => {
     const spec = {
       hostAliases: [{ ip: '192.0.2.1' }],
       securityContext: { runAsUser: 1, seLinuxOptions: { level: 's0' } },

@@ -4,7 +4,7 @@ import { mountError, waitingError } from '../volume-error.ts'
 import { createMountBackoff } from './mount-backoff.ts'
 
 describe('the mount backoff', () => {
-  it('SYS-7 grows from 0.5 s to about 2 min', async () => {
+  it('grows from 0.5 s to about 2 min', async () => {
     const clock = manualClock()
     const backoff = createMountBackoff({ clock })
     const delaysMs: number[] = []
@@ -18,7 +18,7 @@ describe('the mount backoff', () => {
     expect(delaysMs).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 122_000, 122_000, 122_000])
   })
 
-  it('SYS-7 does not apply to a volume that waits for another component', () => {
+  it('does not apply to a volume that waits for another component', () => {
     const backoff = createMountBackoff({ clock: manualClock() })
     backoff.recordFailure('u', 'data', waitingError('not bound'))
     expect(backoff.pendingError('u', 'data')).toBeUndefined()
@@ -26,7 +26,7 @@ describe('the mount backoff', () => {
     expect(backoff.retryInMs('u')).toBe(500)
   })
 
-  it('SYS-7 applies to each volume separately and is reset on success', () => {
+  it('applies to each volume separately and is reset on success', () => {
     const backoff = createMountBackoff({ clock: manualClock() })
     backoff.recordFailure('u', 'data', mountError('failed'))
     expect(backoff.pendingError('u', 'logs')).toBeUndefined()

@@ -26,19 +26,19 @@ describe('phaseOf', () => {
   ]
   for (const [policy, main, phase] of table) {
     const description = main.map((view) => (view.is === 'ended' ? `ended ${view.code}` : view.is)).join(', ')
-    it(`SYS-7 returns ${phase} for ${description} with the restart policy ${policy}`, () => {
+    it(`returns ${phase} for ${description} with the restart policy ${policy}`, () => {
       expect(phaseOf(aPod(policy), { init: [], main })).toBe(phase)
     })
   }
 
-  it('SYS-7 returns Failed for a failed init container with the restart policy Never', () => {
+  it('returns Failed for a failed init container with the restart policy Never', () => {
     const view = { init: [anEndedContainer(1)], main: [CREATING, CREATING] }
     const initContainers = [{ name: 'i' }]
     expect(phaseOf(aPod('Never', { initContainers }), view)).toBe('Failed')
     expect(phaseOf(aPod('Always', { initContainers }), view)).toBe('Pending')
   })
 
-  it('SYS-26 ignores sidecars, but returns no terminal phase while one runs', () => {
+  it('ignores sidecars, but returns no terminal phase while one runs', () => {
     const pod = aPod('Never', { initContainers: [{ name: 's', restartPolicy: 'Always' }] })
     const main = [anEndedContainer(0), anEndedContainer(0)]
     expect(phaseOf(pod, { init: [RUNNING], main })).toBe('Running')
@@ -46,7 +46,7 @@ describe('phaseOf', () => {
     expect(phaseOf(pod, { init: [anEndedContainer(137)], main: [RUNNING, anEndedContainer(0)] })).toBe('Running')
   })
 
-  it('SYS-26 applies the restart policy and the rules of a container', () => {
+  it('applies the restart policy and the rules of a container', () => {
     const restartPolicyRules = [{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }]
     const pod = aPod('Always', { containers: [{ name: 'a', restartPolicy: 'Never', restartPolicyRules }] })
     expect(phaseOf(pod, { init: [], main: [anEndedContainer(0)] })).toBe('Succeeded')
@@ -56,7 +56,7 @@ describe('phaseOf', () => {
 })
 
 describe("a pod's status", () => {
-  it('SYS-26 is ready when its main containers, its sidecars and its readiness gates are', () => {
+  it('is ready when its main containers, its sidecars and its readiness gates are', () => {
     const sidecar = { name: 's', restartPolicy: 'Always' }
     const pod = aPod('Always', { initContainers: [sidecar], readinessGates: [{ conditionType: 'x/gate' }] })
     const conditionsOf = (view: { init: ContainerView[]; main: ContainerView[] }, gate?: string) => {
@@ -79,7 +79,7 @@ describe("a pod's status", () => {
     expect(conditionsOf({ init: [RUNNING], main: [RUNNING, notReady] }, 'True')).toContain('Ready ContainersNotReady')
   })
 
-  it('SYS-7 is not patched if the containers have not changed', () => {
+  it('is not patched if the containers have not changed', () => {
     const pod = aPod('Always')
     const firstStatus = statusOf(pod, viewOfAll(pod, RUNNING), NOW)
     const laterStatus = statusOf({ ...pod, status: firstStatus }, viewOfAll(pod, RUNNING), NOW + 60_000)
@@ -88,7 +88,7 @@ describe("a pod's status", () => {
     expect(laterStatus.containerStatuses?.[0]?.state?.running?.startedAt).toBe('2026-01-01T00:00:00Z')
   })
 
-  it('SYS-7 drops the reason of a condition that becomes true, and sets a new transition time', () => {
+  it('drops the reason of a condition that becomes true, and sets a new transition time', () => {
     const pod = aPod('Always')
     const firstStatus = statusOf(pod, viewOfAll(pod, CREATING), NOW)
     expect(firstStatus.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({
@@ -108,7 +108,7 @@ describe("a pod's status", () => {
     expect(patch.conditions).not.toContainEqual(expect.objectContaining({ type: 'PodScheduled' }))
   })
 
-  it('SYS-7 has the generation of the pod in the status and in every condition', () => {
+  it('has the generation of the pod in the status and in every condition', () => {
     const pod = { ...aPod('Always'), metadata: { ...aPod('Always').metadata, generation: 3 } }
     const status = statusOf(pod, viewOfAll(pod, RUNNING), NOW)
     expect(status.observedGeneration).toBe(3)
@@ -119,7 +119,7 @@ describe("a pod's status", () => {
     expect(patch.conditions).toHaveLength(5)
   })
 
-  it('SYS-7 does not report a running init container as ready, and reports a completed one as ready', () => {
+  it('does not report a running init container as ready, and reports a completed one as ready', () => {
     const pod = aPod('Always', { initContainers: [{ name: 'prepare' }] })
     const isInitReady = (init: ContainerView) =>
       statusOf(pod, { init: [init], main: [CREATING, CREATING] }, NOW).initContainerStatuses?.[0]?.ready
@@ -129,7 +129,7 @@ describe("a pod's status", () => {
     expect(isInitReady(anEndedContainer(0))).toBe(true)
   })
 
-  it('SYS-7 contains the last termination while a container waits for its restart', () => {
+  it('contains the last termination while a container waits for its restart', () => {
     const pod = aPod('Always')
     const failedStatus = statusOf(pod, viewOfAll(pod, anEndedContainer(3)), NOW)
     const waitingStatus = statusOf({ ...pod, status: failedStatus }, viewOfAll(pod, CRASHED), NOW + 1_000)
@@ -140,7 +140,7 @@ describe("a pod's status", () => {
     })
   })
 
-  it('SYS-7 keeps the finish time of a termination that was not observed', () => {
+  it('keeps the finish time of a termination that was not observed', () => {
     const pod = aPod('Always')
     const last = { code: 127, reason: 'Error', startedMs: NOW }
     const lastState = {
@@ -162,7 +162,7 @@ describe("a pod's status", () => {
     expect(restarted.containerStatuses?.[0]).toMatchObject({ lastState })
   })
 
-  it('SYS-7 is Succeeded for a stopped pod with the restart policy Always whose containers ended with 0', () => {
+  it('is Succeeded for a stopped pod with the restart policy Always whose containers ended with 0', () => {
     const pod = aPod('Always')
     const status = statusOf(pod, viewOfAll(pod, anEndedContainer(0)), NOW, { isStopped: true })
     expect(status.phase).toBe('Succeeded')

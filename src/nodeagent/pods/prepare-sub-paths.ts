@@ -1,6 +1,6 @@
 // Prepares the subPaths of a pod's volume mounts: creates missing directories, and rejects a subPath outside its volume.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
-import { planOpening, type VolumePaths } from '../commands/containers.ts'
+import { subPathArguments, type VolumePaths } from '../commands/volume-path.ts'
 import type { NodeDisk } from '../disk/disk.ts'
 
 /** Returns the message of the first error, or undefined if all subPaths exist. */
@@ -16,7 +16,7 @@ export async function prepareSubPaths(
       const prefix = `failed to prepare subPath for volumeMount "${name}" of container "${container}"`
       if (subPathExpr) return `${prefix}: subPathExpr is not supported by this node agent; use subPath`
       try {
-        await disk.makeSubPath(...planOpening(volume, subPath!))
+        await disk.makeSubPath(...subPathArguments(volume, subPath!))
       } catch (error) {
         return `${prefix}: ${(error as Error).message}`
       }
