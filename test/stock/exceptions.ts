@@ -28,13 +28,13 @@ export const EXCEPTIONS: readonly Exception[] = [
   {
     file: 'src/controllers/binding/binding.test.ts',
     message: TRANSACTION,
-    tests: ['binding, atomic commits > PROV-6 binds 200 waiting claims with a few reconciles per claim and per volume'],
+    tests: ['binding, atomic commits > binds 200 waiting claims with a few reconciles per claim and per volume'],
   },
   {
     file: 'src/controllers/expanding/expanding.test.ts',
     message: TRANSACTION,
     tests: [
-      "expanding a claim > REX-1 writes the claim's steps with its resourceVersion as a precondition, and failures and the volume without one",
+      "expanding a claim > writes the claim's steps with its resourceVersion as a precondition, and failures and the volume without one",
     ],
   },
   {
@@ -50,7 +50,7 @@ export const EXCEPTIONS: readonly Exception[] = [
     message: TRANSACTION,
     tests: [
       "modifying a bound claim's class > VAC-5 calls the driver with the parameters of the class and updates the volume and the claim",
-      'a driver that fails > VAC-6 does not write a repeated error again',
+      'a driver that fails > does not write a repeated error again',
       'writes that fail > VAC-5 reads the claim again after a conflict, and records no failure',
       'writes that fail > VAC-5 repeats the call if the server fails before the result is saved',
     ],
@@ -118,13 +118,13 @@ export const EXCEPTIONS: readonly Exception[] = [
     file: 'src/controllers/quota/quota-controller.test.ts',
     message: QUOTAS,
     tests: [
-      'createQuotaController > REX-4 computes the usage of a quota that is created after the objects',
-      'createQuotaController > REX-4 computes the usage of keys that are added to a quota',
-      'createQuotaController > REX-4 recounts if the quota is charged during the count',
-      'createQuotaController > SYS-4 verifies periodically and finds no difference',
-      'createQuotaController > SYS-4 logs, counts and repairs a wrong usage',
-      'createQuotaController > SYS-4 restores an edited status',
-      'createQuotaController > SYS-4 skips a quota that changes during verification',
+      'createQuotaController > computes the usage of a quota that is created after the objects',
+      'createQuotaController > computes the usage of keys that are added to a quota',
+      'createQuotaController > recounts if the quota is charged during the count',
+      'createQuotaController > verifies periodically and finds no difference',
+      'createQuotaController > logs, counts and repairs a wrong usage',
+      'createQuotaController > restores an edited status',
+      'createQuotaController > skips a quota that changes during verification',
     ],
   },
 ]

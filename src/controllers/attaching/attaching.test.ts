@@ -453,7 +453,7 @@ describe('a lost node', () => {
   })
 })
 
-it('SYS-18 exports the numbers of desired, attached and used volumes under their Kubernetes names', async () => {
+it('SYS-11 exports the numbers of desired, attached and used volumes under their Kubernetes names', async () => {
   fixture = await createAttachingFixture()
   const registry = new Registry()
   await fixture.createVolume()

@@ -7,7 +7,7 @@ const messageFor = (users: readonly Pod[]) =>
   attachProblem('data', 'left', aPod('web', 'shop'), { is: 'multi-attach', users }).message
 
 describe('attachProblem', () => {
-  it('SYS-18 uses the Kubernetes wording and does not name pods in other namespaces', () => {
+  it('uses the Kubernetes wording and does not name pods in other namespaces', () => {
     expect(messageFor([])).toBe(
       'Multi-Attach error for volume "data" Volume is already exclusively attached to one node and can\'t be attached to another',
     )

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { VolumeStates } from './volume-state.ts'
 
 describe('VolumeStates', () => {
-  it('SYS-18 lists the volumes that wait for a node or for capacity on it, until their waits change', () => {
+  it('lists the volumes that wait for a node or for capacity on it, until their waits change', () => {
     const states = new VolumeStates()
     const node = { kind: 'node', nodeName: 'left' } as const
     const capacity = { kind: 'capacity', nodeName: 'left' } as const
@@ -14,7 +14,7 @@ describe('VolumeStates', () => {
     expect(states.volumesWaitingFor(capacity)).toEqual(['v2'])
   })
 
-  it('SYS-18 removes the entry of a volume when it is empty', () => {
+  it('removes the entry of a volume when it is empty', () => {
     const states = new VolumeStates()
     const creation = { name: 'csi-1', driver: 'disks', handle: 'h', nodeName: 'left' }
     states.beginCreation('v1', creation)

@@ -44,9 +44,9 @@ export interface AutoGrowingController {
 const NAME = 'auto-growing'
 const WORKERS = 4
 /** Interval between two checks of a claim. Nodes measure volumes once per minute. */
-const CHECK_MS = 10_000
+const CHECK_INTERVAL_MS = 10_000
 /** Interval between two attempts for a claim that should grow but cannot. */
-const BLOCKED_MS = 60_000
+const BLOCKED_RETRY_MS = 60_000
 const BY_CLASS = 'auto-growing: class'
 
 export function createAutoGrowingController(options: AutoGrowingOptions): AutoGrowingController {
@@ -106,12 +106,12 @@ export function createAutoGrowingController(options: AutoGrowingOptions): AutoGr
     switch (plan.do) {
       case 'nothing':
         warnings.delete(keyOfObject(claim))
-        return checkAfter(CHECK_MS, plan.message)
+        return checkAfter(CHECK_INTERVAL_MS, plan.message)
       case 'wait':
-        return checkAfter(Math.min(plan.afterMs ?? CHECK_MS, CHECK_MS), plan.message)
+        return checkAfter(Math.min(plan.afterMs ?? CHECK_INTERVAL_MS, CHECK_INTERVAL_MS), plan.message)
       case 'stop':
         warnOnce(claim, 'AutoGrowLimitReached', plan.message)
-        return retryAfter(BLOCKED_MS, plan.message, { reason: 'AutoGrowLimitReached' })
+        return retryAfter(BLOCKED_RETRY_MS, plan.message, { reason: 'AutoGrowLimitReached' })
       case 'lower':
       case 'grow':
         return setRequest(claim, plan)
@@ -137,14 +137,14 @@ export function createAutoGrowingController(options: AutoGrowingOptions): AutoGr
       // The server rejected the size, for example because of a quota or a limit range.
       const rejection = `${message} was rejected: ${error.message}`
       warnOnce(claim, 'AutoGrowRejected', rejection)
-      return retryAfter(BLOCKED_MS, rejection, { reason: 'AutoGrowRejected' })
+      return retryAfter(BLOCKED_RETRY_MS, rejection, { reason: 'AutoGrowRejected' })
     }
     if (plan.do === 'lower') warnOnce(claim, 'AutoGrowLimitReached', message)
     else {
       warnings.delete(keyOfObject(claim))
       events.record(persistentVolumeClaimKind, claim, { type: 'Normal', reason: 'AutoGrowing', message })
     }
-    return checkAfter(CHECK_MS, message)
+    return checkAfter(CHECK_INTERVAL_MS, message)
   }
 
   const controller = createController({

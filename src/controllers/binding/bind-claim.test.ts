@@ -103,7 +103,7 @@ describe('bindingWrites', () => {
     expect(claimWrite![1].metadata.annotations).toEqual({ [BIND_COMPLETED]: 'yes' })
   })
 
-  it('PROV-5 removes the status message of the previous phase', () => {
+  it('removes the status message of the previous phase', () => {
     const volume = { ...aVolume(), status: { phase: 'Failed' as const, message: 'delete failed' } }
     expect(describeBinding(volume, aClaim())[1]?.[1]).toMatchObject({ status: { phase: 'Bound', message: null } })
   })

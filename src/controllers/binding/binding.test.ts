@@ -310,7 +310,7 @@ for (const isAtomic of [true, false]) {
       }
     })
 
-    it('PROV-6 binds 200 waiting claims with a few reconciles per claim and per volume', async () => {
+    it('binds 200 waiting claims with a few reconciles per claim and per volume', async () => {
       await start()
       const COUNT = 200
       for (let n = 0; n < COUNT; n++) await fixture.createClaim(`c${n}`)
@@ -530,7 +530,7 @@ for (const isAtomic of [true, false]) {
       expect((await fixture.getClaim('c')).metadata.annotations).toMatchObject({ [PROVISIONER]: 'disk.example.com' })
     })
 
-    it('PROV-6 binds a volume of a class that does not exist', async () => {
+    it('binds a volume of a class that does not exist', async () => {
       await start()
       await fixture.createClaim('c', { spec: { storageClassName: 'gold' } })
       await fixture.settle()
@@ -539,7 +539,7 @@ for (const isAtomic of [true, false]) {
       expect(await readVolumeName('c')).toBe('pv')
     })
 
-    it('PROV-6 binds a free volume, even though provisioning was requested', async () => {
+    it('binds a free volume, even though provisioning was requested', async () => {
       await start()
       await fixture.createClass('gold')
       await fixture.createClaim('c', { spec: { storageClassName: 'gold' } })
@@ -723,7 +723,7 @@ for (const isAtomic of [true, false]) {
       await fixture.settle()
       expect(await readPhase('late')).toBe('Released')
       expect(fixture.queueStates().late).toBe(
-        'stuck: it is released: waiting for the provisioner "disk.example.com" to delete it',
+        'stuck: the volume is released: waiting for the provisioner "disk.example.com" to delete it',
       )
     })
 
@@ -754,7 +754,7 @@ for (const isAtomic of [true, false]) {
       expect(await readPhase('pv')).toBe('Released')
       expect((await fixture.getVolume('pv')).spec?.claimRef?.uid).toBe('gone')
       expect(fixture.queueStates().pv).toBe(
-        'stuck: it is released and its reclaim policy is Retain: it keeps its data until its claimRef is removed',
+        'stuck: the volume is released and its reclaim policy is Retain: no claim can use its data until its claimRef is removed',
       )
       expect(await readVolumeName('waits')).toBeUndefined()
       await patchVolume('pv', { spec: { claimRef: null } })
@@ -814,7 +814,7 @@ for (const isAtomic of [true, false]) {
         expect(await readPhase('pv')).toBe('Released')
         expect(fixture.eventsOf('pv')).toEqual([])
         expect(fixture.queueStates().pv).toMatch(
-          /^stuck: it is released: waiting for the provisioner ".*" to delete it$/,
+          /^stuck: the volume is released: waiting for the provisioner ".*" to delete it$/,
         )
       })
     }
@@ -914,7 +914,7 @@ for (const isAtomic of [true, false]) {
 }
 
 describe('events', () => {
-  it('PROV-6 are stored, with the component persistentvolume-controller', async () => {
+  it('are stored, with the component persistentvolume-controller', async () => {
     fixture = await createBindingFixture({ shouldStoreEvents: true })
     await fixture.createClaim('c')
     await fixture.settle()

@@ -24,8 +24,9 @@ export function statusWithoutVolume({ status = {} }: Claim, phase: 'Pending' | '
 
 /**
  * Returns a patch that sets the phase Bound, removes the condition ReadyForFirstConsumer, and copies the access modes, capacity
- * and attributes class of the volume. The capacity is copied only when the claim becomes bound, and the class only when a
- * pending claim becomes bound: from then on, the controllers that expand or modify the volume update them.
+ * and attributes class of the volume. The condition is removed and the capacity copied only when the claim becomes bound, and
+ * the class is copied only when a pending claim becomes bound: from then on, the controllers that expand or modify the volume
+ * update capacity and class.
  */
 export function statusWithVolume(claim: Claim, volume: Volume): StatusPatch | undefined {
   const { status = {} } = claim

@@ -139,7 +139,7 @@ describe('the claim waker', () => {
     expect(harness.volumeByClaim.get('default/a')).toBe('x')
   })
 
-  it('PROV-6 needs twenty thousand reconciles for ten thousand volumes and as many waiting claims', () => {
+  it('needs twenty thousand reconciles for ten thousand volumes and as many waiting claims', () => {
     const COUNT = 10_000
     const harness = createHarness()
     for (let n = 0; n < COUNT; n++) harness.createClaim({ name: `c${n}`, waitingSince: String(n).padStart(6, '0') })
@@ -150,7 +150,7 @@ describe('the claim waker', () => {
     expect(harness.reconciles).toBe(2 * COUNT)
   })
 
-  it('PROV-6 compares a volume only once with each group of claims that have equal requirements', () => {
+  it('compares a volume only once with each group of claims that have equal requirements', () => {
     const waitingClaims = createWaitingClaims()
     for (let n = 0; n < 10_000; n++)
       waitingClaims.add(requirementsOf(aClaim({ name: `c${n}`, size: `${5 + (n % 3)}Gi` })), '')

@@ -6,7 +6,7 @@ const createFailingContext = (error: ApiError) =>
   ({ client: { get: async () => Promise.reject(error) } }) as unknown as BindingContext
 
 describe('readVolume and readClaim', () => {
-  it('PROV-5 return undefined if the server reports that the object does not exist', async () => {
+  it('return undefined if the server reports that the object does not exist', async () => {
     const volumeContext = createFailingContext(notFound({ group: '', plural: 'persistentvolumes' }, 'pv'))
     expect(await readVolume(volumeContext, 'pv')).toBeUndefined()
     const claimContext = createFailingContext(notFound({ group: '', plural: 'persistentvolumeclaims' }, 'c'))

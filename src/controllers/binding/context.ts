@@ -4,6 +4,7 @@ import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
@@ -59,5 +60,5 @@ export async function readVolume({ client, volumes }: BindingContext, name: stri
 export const activePodsOf = ({ pods }: BindingContext, claimKey: string): Readonly<Stored<Pod>>[] =>
   pods
     .byIndex(PODS_BY_CLAIM, claimKey)
-    .filter(({ status }) => status?.phase !== 'Succeeded' && status?.phase !== 'Failed')
+    .filter((pod) => !hasTerminated(pod))
     .sort((a, b) => (keyOfObject(a) < keyOfObject(b) ? -1 : 1))

@@ -88,7 +88,7 @@ describe('planClaim', () => {
     expect(plan({ defaultClass, claim: aClaim({ spec: { volumeName: 'pv' } }) })).toMatchObject({ do: 'wait' })
   })
 
-  it('PROV-6 waits if the class has no binding mode', () => {
+  it('waits if the class has no binding mode', () => {
     const storageClass = aClass({ volumeBindingMode: undefined })
     expect(plan({ claim: aClaim({ className: 'gold' }), storageClass, findVolume: () => aVolume() })).toMatchObject({
       do: 'wait',
@@ -96,7 +96,7 @@ describe('planClaim', () => {
     })
   })
 
-  it('PROV-7 sets Pending on a claim that waits for a pod, not on one that requests provisioning', () => {
+  it('sets Pending on a claim that waits for a pod, not on one that requests provisioning', () => {
     const claim = aClaim({ className: 'gold' })
     expect(plan({ claim, storageClass: aClass() })).not.toHaveProperty('phase')
     expect(plan({ claim, storageClass: aClass({ volumeBindingMode: 'WaitForFirstConsumer' }) })).toMatchObject({
@@ -150,7 +150,7 @@ describe('planClaim', () => {
     })
   })
 
-  it('PIO-1 neither binds nor provisions for a claim that requests amounts if the gate is disabled', () => {
+  it('neither binds nor provisions for a claim that requests amounts if the gate is disabled', () => {
     const claim = aClaim({
       spec: { storageClassName: 'gold', resources: { requests: { storage: '1Gi', iops: '500' } } },
     })

@@ -189,7 +189,7 @@ const classRef = (name: string): AwaitedObject => ({ kind: 'StorageClass', name 
 /** Plans a claim that no existing volume satisfies. */
 function planProvisioning(className: string, { storageClass, isInProcess }: ClaimSituation): ClaimAction {
   if (!storageClass) {
-    const message = `its class "${className}" does not exist; waiting for the class or for a volume of that class`
+    const message = `class "${className}" does not exist; waiting for this class or for a volume of it`
     return {
       do: 'wait',
       message,
@@ -203,7 +203,7 @@ function planProvisioning(className: string, { storageClass, isInProcess }: Clai
   const readiness = storageClass.volumeBindingMode === 'Immediate' ? { readiness: BINDS_IMMEDIATELY } : {}
   if (isInProcess(provisioner)) return { do: 'provision', provisioner, message, ...readiness }
   if (provisioner.startsWith(IN_TREE_PREFIX)) {
-    const problem = `the provisioner "${provisioner}" of its class "${className}" does not exist; waiting for a volume of that class`
+    const problem = `the provisioner "${provisioner}" of class "${className}" does not exist; waiting for a volume of this class`
     return { do: 'wait', message: problem, event: provisionerNotFound(provisioner) }
   }
   return { do: 'provision', provisioner, message, event: externalProvisioning(provisioner), ...readiness }

@@ -31,7 +31,8 @@ export function planReclaim({ volume, inProcessProvisioners, activePods }: Recla
   if (migratedDriver) return delegateTo(migratedDriver)
   switch (volume.spec?.persistentVolumeReclaimPolicy) {
     case 'Retain': {
-      const message = 'it is released and its reclaim policy is Retain: it keeps its data until its claimRef is removed'
+      const message =
+        'the volume is released and its reclaim policy is Retain: no claim can use its data until its claimRef is removed'
       return { is: 'delegated', provisioner: undefined, message }
     }
     case 'Delete':
@@ -62,5 +63,5 @@ function planDelete(volume: Volume, inProcess: readonly InProcessProvisioner[]):
 const delegateTo = (provisioner: string): Reclaim => ({
   is: 'delegated',
   provisioner,
-  message: `it is released: waiting for the provisioner "${provisioner}" to delete it`,
+  message: `the volume is released: waiting for the provisioner "${provisioner}" to delete it`,
 })

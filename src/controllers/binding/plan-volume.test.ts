@@ -16,7 +16,7 @@ const plan = (sample: VolumeSample, situation: Partial<VolumeSituation> = {}) =>
 const policy = (persistentVolumeReclaimPolicy?: string) => ({ spec: { persistentVolumeReclaimPolicy } })
 
 describe('planVolume', () => {
-  it('PROV-15 sets a free or reserved volume to Available from every phase', () => {
+  it('sets a free or reserved volume to Available from every phase', () => {
     for (const phase of ['Pending', 'Available', 'Released', 'Failed', 'Bound']) {
       expect(plan({ phase })).toEqual({ do: 'set phase', phase: 'Available' })
       expect(plan({ phase, claim: { name: 'c' } })).toEqual({ do: 'set phase', phase: 'Available' })
@@ -48,7 +48,7 @@ describe('planVolume', () => {
     }
   })
 
-  it('PROV-14 sets a released volume to Bound if its claim exists and names it', () => {
+  it('sets a released volume to Bound if its claim exists and names it', () => {
     const claim = aClaim({ spec: { volumeName: 'pv' } })
     const releasedVolume = { ...CLAIM_REF, phase: 'Released', ...policy('Delete') }
     expect(plan(releasedVolume, { claim, isLive: true })).toEqual({ do: 'set phase', phase: 'Bound' })
@@ -88,16 +88,16 @@ describe('planVolume', () => {
   it('PROV-4 waits for the claim of a half-bound volume, and reports a mismatch of volume modes', () => {
     expect(plan(CLAIM_REF, { claim: aClaim() })).toEqual({
       do: 'wait',
-      message: 'claim default/c of its claimRef is not bound to it yet',
+      message: 'claim default/c, named in claimRef, is not bound to the volume yet',
     })
     expect(plan(CLAIM_REF, { claim: aClaim({ size: '2Gi' }) })).toEqual({
       do: 'wait',
-      message: 'claim default/c of its claimRef cannot be bound to it: requested PV is too small',
+      message: 'claim default/c, named in claimRef, cannot be bound to the volume: requested PV is too small',
     })
     const claim = aClaim({ spec: { volumeMode: 'Block' } })
     expect(plan(CLAIM_REF, { claim })).toMatchObject({
       do: 'report mismatch',
-      message: 'claim default/c of its claimRef requests volumeMode Block, but the volume has Filesystem',
+      message: 'claim default/c, named in claimRef, requests volumeMode Block, but the volume has Filesystem',
     })
   })
 

@@ -65,12 +65,13 @@ function planHalfBound(situation: VolumeSituation, claim: Claim): VolumeAction {
   const [candidate, requirements] = [candidateOf(volume), requirementsOf(claim)]
   const key = claimKeyOf(volume)
   if (candidate.volumeMode !== requirements.volumeMode) {
-    const message = `claim ${key} of its claimRef requests volumeMode ${requirements.volumeMode}, but the volume has ${candidate.volumeMode}`
+    const message = `claim ${key}, named in claimRef, requests volumeMode ${requirements.volumeMode}, but the volume has ${candidate.volumeMode}`
     return { do: 'report mismatch', claim, message }
   }
   const mismatch = mismatchReason(candidate, requirements, { isReserved: true })
-  if (mismatch) return { do: 'wait', message: `claim ${key} of its claimRef cannot be bound to it: ${mismatch}` }
-  return { do: 'wait', message: `claim ${key} of its claimRef is not bound to it yet` }
+  if (mismatch)
+    return { do: 'wait', message: `claim ${key}, named in claimRef, cannot be bound to the volume: ${mismatch}` }
+  return { do: 'wait', message: `claim ${key}, named in claimRef, is not bound to the volume yet` }
 }
 
 /** Plans a volume whose claim is bound to another volume. */

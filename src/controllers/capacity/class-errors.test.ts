@@ -26,7 +26,7 @@ const readFailure = async ({ server }: CapacityFixture, name: string): Promise<s
   (await server.get(`${CLAIMS}/${name}`)).json.metadata.annotations?.[LAST_FAILURE]
 
 describe('a class for which GetCapacity fails', () => {
-  it('CAP-6 is reported once on the claims that wait for it, including claims created later', async () => {
+  it('is reported once on the claims that wait for it, including claims created later', async () => {
     const fixture = await createFixture()
     await createClaim(fixture, 'earlier')
     await createClaim(fixture, 'other', 'good')
@@ -40,7 +40,7 @@ describe('a class for which GetCapacity fails', () => {
     expect(fixture.events).toEqual(['earlier', 'later'].map((name) => [name, 'ProvisioningFailed', FAILURE_MESSAGE]))
   })
 
-  it('CAP-6 is no longer reported once the driver accepts it, or the class is deleted', async () => {
+  it('is no longer reported once the driver accepts it, or the class is deleted', async () => {
     const fixture = await createFixture()
     await createClaim(fixture, 'data')
     fixture.fake.script.setRules(failGetCapacity(INVALID_PARAMETER))
@@ -57,7 +57,7 @@ describe('a class for which GetCapacity fails', () => {
     expect(await readFailure(fixture, 'data')).toBeUndefined()
   })
 
-  it('CAP-6 is not reported if the driver accepts it in one segment, or is unavailable', async () => {
+  it('is not reported if the driver accepts it in one segment, or is unavailable', async () => {
     const fixture = await createFixture()
     await createClaim(fixture, 'data')
     fixture.fake.script.setRules(failGetCapacity({ code: 'UNAVAILABLE' }))

@@ -104,7 +104,7 @@ describe('a failing driver', () => {
     expect(await fixture.summary()).toHaveLength(2)
   })
 
-  it('CAP-6 causes an error if it reports a negative capacity', async () => {
+  it('causes an error if it reports a negative capacity', async () => {
     const item = { key: 'fast []', segment: ALL_NODES, storageClass: { metadata: { name: 'fast' }, provisioner: 'd' } }
     const options = { timeoutMs: 1, signal: new AbortController().signal }
     const aDriverThatReturns = (reply: object) => createStubDriver({ getCapacity: async () => reply })
@@ -187,7 +187,7 @@ describe('the producer', () => {
     expect(await fixture.summary()).toEqual(['fast a 10Gi', 'fast b 4Gi'])
   })
 
-  it('CAP-8 sends all writes within the rate limit', async () => {
+  it('sends all writes within the rate limit', async () => {
     const fixture = await createCapacityFixture()
     for (let i = 0; i < 10; i++) await fixture.createNode(`n${i}`, { zone: 'a', host: `h${i}` }, ['zone', 'host'])
     await fixture.createClass('fast')
@@ -199,7 +199,7 @@ describe('the producer', () => {
     expect(await fixture.objects()).toHaveLength(10)
   })
 
-  it('CAP-8 writes the other objects without delay if the server rejects one', async () => {
+  it('writes the other objects without delay if the server rejects one', async () => {
     const fixture = await createCapacityFixture()
     await fixture.createNode('n1', { zone: 'a' })
     await fixture.createNode('n2', { zone: 'b' })

@@ -22,7 +22,7 @@ describe('--enable-capacity', () => {
 })
 
 describe('the settings of a producer', () => {
-  it('CAP-8 default to those of external-provisioner', () => {
+  it('default to those of external-provisioner', () => {
     expect(settingsOf({ namespace: 'kube-system' })).toMatchObject({
       pollIntervalMs: 60_000,
       workers: 1,
@@ -32,7 +32,7 @@ describe('the settings of a producer', () => {
     })
   })
 
-  it('CAP-7 require a namespace', () => {
+  it('require a namespace', () => {
     expect(() => settingsOf({ namespace: '' })).toThrow(/Set \$NAMESPACE/)
   })
 })

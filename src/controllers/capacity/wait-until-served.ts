@@ -23,7 +23,7 @@ export async function waitUntilServed(
 ): Promise<boolean> {
   const { client, clock, random, log } = deps
   for (let attempt = 0; !signal.aborted; attempt++) {
-    let message = `it does not serve ${kind.plural}`
+    let message = `the API server does not serve ${kind.plural}`
     try {
       if (await client.serves(kind)) return true
     } catch (error) {

@@ -286,7 +286,7 @@ describe('the certificate controller', () => {
     expect((await cluster.request(NODE_USER, spec)).code).toBe(403)
   })
 
-  it('SYS-9 deletes an issued request after an hour and a pending one after a day', async () => {
+  it('deletes an issued request after an hour and a pending one after a day', async () => {
     const cluster = await startController()
     const issuedName = (await cluster.request(TOKEN_USER, { subject: nodeSubject('n1') })).metadata.name
     const admin = { name: 'admin', group: 'system:masters' }
@@ -328,7 +328,7 @@ describe('the token cleaner', () => {
     expect(cleanerMessages).toEqual([])
   })
 
-  it('SYS-9 deletes a bootstrap token a day after it expired, and keeps one that does not expire', async () => {
+  it('deletes a bootstrap token a day after it expired, and keeps one that does not expire', async () => {
     const { api, cleanerMessages } = await startController()
     const secrets = '/api/v1/namespaces/kube-system/secrets'
     const expiration = new Date(api.clock.nowMs() + HOUR_MS).toISOString()

@@ -46,8 +46,8 @@ const LIFETIME_MS_MAX = 365 * DAY_MS
 const BACKDATE_MS = 5 * 60 * 1_000
 /** A lifetime below this counts from now. A longer lifetime counts from the backdated start of the certificate. */
 const SHORT_LIFETIME_MS = 8 * HOUR_MS
-const PENDING_MS_MAX = DAY_MS
-const FINISHED_MS_MAX = HOUR_MS
+const PENDING_RETENTION_MS = DAY_MS
+const FINISHED_RETENTION_MS = HOUR_MS
 const APPROVAL_RECHECK_MS = 30_000
 
 export function planRequest(csr: CertificateSigningRequest, context: PlanContext): RequestAction {
@@ -93,8 +93,8 @@ function planApproval(
 }
 
 /**
- * Whether the certificate identifies only this node's agent, by a name that no machine has. With other names it could be used to
- * impersonate another server, such as the API server.
+ * Whether the certificate identifies only this node's agent, by a name that is the address of no host. A certificate with other
+ * names could be used to impersonate another server, such as the API server.
  */
 function hasOnlyServingName({ subject, alternativeNames }: CertificationRequest): boolean {
   const expectedName = encodeDnsName(nodeServingName(subject.commonName.replace(/^system:node:/, '')))
@@ -153,7 +153,7 @@ function deletionTimeOf({ metadata, status }: CertificateSigningRequest): number
   const createdMs = Date.parse(metadata.creationTimestamp ?? '')
   const isFinished =
     status?.certificate || (status?.conditions ?? []).some(({ type }) => type === 'Denied' || type === 'Failed')
-  if (!isFinished) return createdMs + PENDING_MS_MAX
+  if (!isFinished) return createdMs + PENDING_RETENTION_MS
   const decidedMs = (status?.conditions ?? []).map(({ lastUpdateTime }) => Date.parse(lastUpdateTime ?? ''))
-  return Math.max(createdMs, ...decidedMs.filter((ms) => !Number.isNaN(ms))) + FINISHED_MS_MAX
+  return Math.max(createdMs, ...decidedMs.filter((ms) => !Number.isNaN(ms))) + FINISHED_RETENTION_MS
 }

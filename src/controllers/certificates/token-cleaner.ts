@@ -8,7 +8,7 @@ import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { checkAfter, createController, done, source, type WorkQueue } from '../../runtime/index.ts'
 
 const NAME = 'token-cleaner'
-const EXPIRED_MS_MAX = 24 * 60 * 60 * 1_000
+const EXPIRED_RETENTION_MS = 24 * 60 * 60 * 1_000
 /** Maximum interval between two checks of a token. */
 const RECHECK_MS_MAX = 24 * 60 * 60 * 1_000
 
@@ -30,7 +30,7 @@ export function createTokenCleaner(deps: ControllerDeps): {
     sources: [source({ cache: secrets, keysOf: (secret) => [keyOfObject(secret)] })],
     async reconcile(key) {
       const secret = secrets.get(refOfKey(key))
-      const deleteAtMs = secret && expirationOf(secret) + EXPIRED_MS_MAX
+      const deleteAtMs = secret && expirationOf(secret) + EXPIRED_RETENTION_MS
       if (!secret || deleteAtMs === undefined || Number.isNaN(deleteAtMs)) return done
       const remainingMs = deleteAtMs - clock.nowMs()
       if (remainingMs > 0)

@@ -1,5 +1,6 @@
-// Calls ControllerExpandVolume and saves the result. The requested size is saved in the claim's status before the call, so
-// that after a crash the next process repeats the call until it has a final response.
+// Calls ControllerExpandVolume and saves the result; a driver that expands only on the node is not called. The requested size
+// is saved in the claim's status before the call, so that after a crash the next process repeats the call until it has a final
+// response.
 //
 //   response                     the claim's status                           retry
 //   OK                           NodeResizePending, or expanded               none

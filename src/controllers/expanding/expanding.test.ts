@@ -34,7 +34,7 @@ const PARTLY_EXPANDED_VOLUME = {
 }
 
 describe('expanding a claim', () => {
-  it('REX-1 does not enqueue a claim that has the requested size', async () => {
+  it('does not enqueue a claim that has the requested size', async () => {
     await fixture.createClaim('idle')
     await fixture.createClaim('data')
     const keys = new Set<string>()
@@ -87,7 +87,7 @@ describe('expanding a claim', () => {
     expect(await fixture.view()).toMatchObject({ pvcap: '12Gi', alloc: '11776Mi' })
   })
 
-  it('REX-1 sends the volume capability to the driver', async () => {
+  it('sends the volume capability to the driver', async () => {
     await fixture.createClaim('files', { pv: { mountOptions: ['noatime'] } })
     await fixture.createClaim('device', { pv: { volumeMode: 'Block' } })
     fixture.start()
@@ -104,7 +104,7 @@ describe('expanding a claim', () => {
     expect(capabilityOf('device')).toMatchObject({ block: {} })
   })
 
-  it('REX-1 records an event for access modes that CSI cannot express', async () => {
+  it('records an event for access modes that CSI cannot express', async () => {
     await fixture.createClaim('data', { accessModes: ['ReadWriteOnce', 'ReadOnlyMany'] })
     const instance = fixture.start()
     await fixture.request('20Gi')
@@ -114,7 +114,7 @@ describe('expanding a claim', () => {
     expect((await fixture.view()).conditions).toEqual([])
   })
 
-  it('REX-1 sends secrets to the driver and strips them from events', async () => {
+  it('PROV-16 sends secrets to the driver and strips them from events', async () => {
     await openFixture({ driver: { secretKeys: ['token'] } })
     const secretRef = { controllerExpandSecretRef: { namespace: 'default', name: 'key' } }
     await fixture.createClaim('data', {
@@ -135,7 +135,7 @@ describe('expanding a claim', () => {
     expect(JSON.stringify(fixture.events)).toContain('***')
   })
 
-  it('REX-1 keeps status fields of other resources', async () => {
+  it('keeps status fields of other resources', async () => {
     await fixture.createClaim('data', {
       status: {
         allocatedResourceStatuses: { 'example.com/x': 'NodeResizePending' },
@@ -165,7 +165,7 @@ describe('expanding a claim', () => {
     await fixture.waitUntil(async () => (await fixture.view()).preResize === undefined, 'the annotation to be removed')
   })
 
-  it('REX-1 ignores claims whose volume belongs to another claim or driver', async () => {
+  it('ignores claims whose volume belongs to another claim or driver', async () => {
     const pv = (claimRef: object | undefined, driver = DRIVER) => ({
       ...(claimRef ? { claimRef } : { claimRef: undefined }),
       csi: { driver, volumeHandle: 'vol-data' },
@@ -184,7 +184,7 @@ describe('expanding a claim', () => {
     expect(fixture.events).toEqual([])
   })
 
-  it('REX-1 expands only volumes on the node that the instance serves', async () => {
+  it('expands only volumes on the node that the instance serves', async () => {
     await openFixture({ driver: { pools: [{ name: 'pool', capacityBytes: 100 * GI, segments: { host: 'a' } }] } })
     const affinityTo = (host: string) => ({
       nodeAffinity: {
@@ -201,7 +201,7 @@ describe('expanding a claim', () => {
     expect(fixture.expandCalls('elsewhere')).toEqual([])
   })
 
-  it('REX-1 records an event if the driver does not support expansion', async () => {
+  it('records an event if the driver does not support expansion', async () => {
     await openFixture({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: ['STAGE_UNSTAGE_VOLUME'] } })
     await fixture.createClaim()
     const instance = fixture.start()
@@ -302,7 +302,7 @@ describe('expanding a claim', () => {
     await fixture.waitUntil(() => fixture.bytes() === 16 * GI, 'the driver to expand the volume')
   })
 
-  it("REX-1 writes the claim's steps with its resourceVersion as a precondition, and failures and the volume without one", async () => {
+  it("writes the claim's steps with its resourceVersion as a precondition, and failures and the volume without one", async () => {
     const bodies: [string, { metadata: Record<string, unknown> }][] = []
     fixture.setExpandEffect(failWith('INTERNAL'), 1)
     await fixture.createClaim()
@@ -326,7 +326,7 @@ describe('expanding a claim', () => {
     expect(bodies.every(([, { metadata }]) => metadata.uid !== undefined)).toBe(true)
   })
 
-  it('REX-1 needs three writes per expansion, two with atomic commits', async () => {
+  it('needs three writes per expansion, two with atomic commits', async () => {
     for (const isAtomic of [true, false]) {
       await openFixture({ driver: { expandsOnNode: false } })
       await fixture.createClaim()
@@ -686,7 +686,7 @@ describe('a driver that supports only offline expansion', () => {
     return fixture.createClaim()
   }
 
-  it('REX-1 is called again when the last pod has terminated, without a timer', async () => {
+  it('is called again when the last pod has terminated, without a timer', async () => {
     await createClaimOfOfflineDriver()
     await fixture.createPod('user')
     await fixture.createPod('terminated')
@@ -712,7 +712,7 @@ describe('a driver that supports only offline expansion', () => {
     )
   })
 
-  it('REX-1 is called again when the pod is deleted', async () => {
+  it('is called again when the pod is deleted', async () => {
     await createClaimOfOfflineDriver()
     await fixture.createPod('user')
     const instance = fixture.start()
@@ -729,7 +729,7 @@ describe('a driver that supports only offline expansion', () => {
     )
   })
 
-  it('REX-1 is called again with backoff if no pod uses the volume or handlesInUse is false', async () => {
+  it('is called again with backoff if no pod uses the volume or handlesInUse is false', async () => {
     await createClaimOfOfflineDriver()
     const instance = fixture.start()
     await fixture.request('20Gi')

@@ -272,7 +272,7 @@ describe('planExpansion, if the driver must not be called yet', () => {
     )
   })
 
-  it('REX-1 waits while the volume is in use, but still cancels', () => {
+  it('waits while the volume is in use, but still cancels', () => {
     expect(plan({ req: 5 }, { isBlockedByUse: true })).toEqual({ do: 'waitForPods' })
     expect(plan({ req: 3, alloc: 5, state: 'ControllerResizeInProgress' }, { isBlockedByUse: true })).toEqual({
       do: 'cancel',

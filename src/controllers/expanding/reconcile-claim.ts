@@ -1,5 +1,5 @@
 // Reconciles the size of one claim's volume: reads, plans (plan-expansion.ts) and applies one step after the other, until
-// there is nothing to do or it has to wait. The process may crash at any point; the next reconcile plans from the stored
+// nothing is left to do or a step has to wait. The process may crash at any point; the next reconcile plans from the stored
 // claim and volume.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'

@@ -169,7 +169,7 @@ export function createLostVolumesController(
 
   async function deleteClaim(claim: Claim, cause: string): Promise<Outcome> {
     const { namespace, name, uid } = claim.metadata
-    const message = `Deleting the claim: ${cause}, and the time of its policy is up`
+    const message = `Deleting the claim: ${cause}, and the time of the policy for lost volumes is up`
     events.record(persistentVolumeClaimKind, claim, { type: 'Warning', reason: 'LostVolumeDeleted', message })
     const remaining = await client.delete(persistentVolumeClaimKind, { namespace, name }, { uid })
     if (remaining) claims.applyWriteResult(remaining)

@@ -96,7 +96,7 @@ describe('planLostVolume', () => {
     })
     expect(planLostVolume(facts({ ...marked, nowMs: LOST_MS + HOUR_MS - 5_000 }))).toEqual({
       do: 'wait',
-      message: 'the volume v exists only on the node a, which is lost; its claim and the volume are deleted in 5 s',
+      message: 'the volume v exists only on the node a, which is lost; the claim and the volume are deleted in 5 s',
       afterMs: 5_000,
     })
     const nowMs = LOST_MS + HOUR_MS
@@ -119,13 +119,13 @@ describe('planLostVolume', () => {
     const retained = { policy: DELETE, volume: aVolume({ reclaim: 'Retain' }), nowMs: LOST_MS + 100 * HOUR_MS }
     expect(planLostVolume(facts(retained))).toMatchObject({
       do: 'mark',
-      message: expect.stringContaining('Its reclaim policy is Retain, so nothing is deleted.'),
+      message: expect.stringContaining("The volume's reclaim policy is Retain, so nothing is deleted."),
     })
     expect(planLostVolume(facts({ ...retained, volume: aVolume({ reclaim: 'Recycle' }) }))).toMatchObject({
-      message: expect.stringContaining('Its reclaim policy is Recycle, so nothing is deleted.'),
+      message: expect.stringContaining("The volume's reclaim policy is Recycle, so nothing is deleted."),
     })
     expect(planLostVolume(facts({ ...retained, claim: aClaim({ isDeleted: true }) }))).toMatchObject({
-      message: expect.stringContaining('its claim is being deleted'),
+      message: expect.stringContaining('the claim is being deleted'),
     })
     expect(planLostVolume(facts({ ...retained, claim: aClaim({ isMarked: true }) }))).toMatchObject({ do: 'wait' })
     expect(planLostVolume(facts({ ...retained, claim: undefined }))).toMatchObject({ do: 'wait' })

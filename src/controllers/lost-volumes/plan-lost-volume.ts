@@ -83,7 +83,7 @@ export function planLostVolume(facts: LostVolumeFacts): LostVolumePlan {
   if (remainingMs > 0)
     return {
       do: 'wait',
-      message: `${lossText}; its claim and the volume are deleted in ${Math.ceil(remainingMs / 1_000)} s`,
+      message: `${lossText}; the claim and the volume are deleted in ${Math.ceil(remainingMs / 1_000)} s`,
       afterMs: Math.min(remainingMs, WAIT_MS_MAX),
     }
   return planDeletion(facts, lossText)
@@ -92,14 +92,14 @@ export function planLostVolume(facts: LostVolumeFacts): LostVolumePlan {
 function planDeletion({ volume, claim, attachedTo }: LostVolumeFacts, lossText: string): LostVolumePlan {
   const { metadata } = volume
   if (attachedTo !== undefined)
-    return { do: 'wait', message: `${lossText}; waiting until it is detached from the node ${attachedTo}` }
+    return { do: 'wait', message: `${lossText}; waiting until the volume is detached from the node ${attachedTo}` }
   if (claim) {
     if (!claim.metadata.deletionTimestamp) return { do: 'delete claim', message: lossText }
     const key = `${claim.metadata.namespace}/${claim.metadata.name}`
     const finalizers = claim.metadata.finalizers?.join(', ') ?? ''
     return {
       do: 'wait',
-      message: `${lossText}; waiting until its claim ${key} is deleted, which has the finalizers ${finalizers}`,
+      message: `${lossText}; waiting until the claim ${key} is deleted, which has the finalizers ${finalizers}`,
     }
   }
   const finalizers = metadata.finalizers ?? []
@@ -107,7 +107,7 @@ function planDeletion({ volume, claim, attachedTo }: LostVolumeFacts, lossText: 
   if (metadata.deletionTimestamp && keptFinalizers.length === finalizers.length)
     return {
       do: 'wait',
-      message: `${lossText}; waiting until its finalizers are removed: ${keptFinalizers.join(', ')}`,
+      message: `${lossText}; waiting until the finalizers of the volume are removed: ${keptFinalizers.join(', ')}`,
     }
   return { do: 'delete volume', keptFinalizers, message: lossText }
 }
@@ -139,7 +139,7 @@ function describeLoss({ claim, policy, node, volume }: LostVolumeFacts, lossText
     return `${sentence} Unless the node returns, the claim and the volume are deleted at ${time}. To recreate the claim now: ${recreate}`
   }
   const retention =
-    policy.do === 'delete' ? ` Its reclaim policy is ${reclaimPolicyOf(volume)}, so nothing is deleted.` : ''
+    policy.do === 'delete' ? ` The volume's reclaim policy is ${reclaimPolicyOf(volume)}, so nothing is deleted.` : ''
   return `${sentence}${retention} To recreate the claim with an empty volume or from a backup: ${recreate}`
 }
 
@@ -147,10 +147,10 @@ const reclaimPolicyOf = ({ spec }: Readonly<PersistentVolume>): string =>
   spec?.persistentVolumeReclaimPolicy ?? 'Retain'
 
 function describeWait({ claim, volume }: LostVolumeFacts, isRetained: boolean): string {
-  if (claim?.metadata.deletionTimestamp) return 'its claim is being deleted'
-  if (claim) return 'its claim is marked as lost'
-  if (isRetained) return `its reclaim policy is ${reclaimPolicyOf(volume)}`
+  if (claim?.metadata.deletionTimestamp) return 'the claim is being deleted'
+  if (claim) return 'the claim is marked as lost'
+  if (isRetained) return `the reclaim policy of the volume is ${reclaimPolicyOf(volume)}`
   return volume.metadata.deletionTimestamp
-    ? 'it is being deleted, and its driver deletes the storage if the node returns'
-    : 'its claim was deleted, and its driver deletes the storage if the node returns'
+    ? 'the volume is being deleted, and the driver deletes the storage if the node returns'
+    : 'the claim was deleted, and the driver deletes the storage if the node returns'
 }

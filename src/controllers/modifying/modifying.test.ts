@@ -94,7 +94,7 @@ describe("modifying a bound claim's class", () => {
     expect((await fixture.volume()).spec?.volumeAttributesClassName).toBe('gold')
   })
 
-  it('VAC-5 sends the names of the claim and the volume with extraModifyMetadata', async () => {
+  it('sends the names of the claim and the volume with extraModifyMetadata', async () => {
     await createFixtureWithSilver()
     fixture.start({ options: { extraModifyMetadata: true } })
     await fixture.setClass('gold')
@@ -114,7 +114,7 @@ describe("modifying a bound claim's class", () => {
     })
   })
 
-  it('VAC-5 ignores volumes of other drivers, unbound claims, and volumes of another claim', async () => {
+  it('ignores volumes of other drivers, unbound claims, and volumes of another claim', async () => {
     await createFixtureWithSilver()
     await fixture.createClaim('foreign', { csi: { driver: 'other.example.com' } })
     await fixture.createClaim('unbound')
@@ -129,7 +129,7 @@ describe("modifying a bound claim's class", () => {
     expect(fixture.events).toEqual([])
   })
 
-  it('VAC-5 ignores volumes without a CSI driver and missing volumes', async () => {
+  it('ignores volumes without a CSI driver and missing volumes', async () => {
     await createFixtureWithSilver()
     await fixture.createClaim('plain')
     await fixture.createClaim('early')
@@ -165,7 +165,7 @@ describe("modifying a bound claim's class", () => {
     expect(fixture.driverAttributes()).toEqual({ iops: '1000', throughput: '100' })
   })
 
-  it('VAC-5 reads secrets from annotations, the storage class, or controllerExpandSecretRef', async () => {
+  it('reads secrets from annotations, the storage class, or controllerExpandSecretRef', async () => {
     await createFixtureWithSilver({ settings: { secretKeys: [] } })
     const createSecret = (name: string) =>
       fixture.server.post('/api/v1/namespaces/kube-system/secrets', {
@@ -205,7 +205,7 @@ describe("modifying a bound claim's class", () => {
     ])
   })
 
-  it('VAC-5 records an event and retries if a secret is missing', async () => {
+  it('records an event and retries if a secret is missing', async () => {
     await createFixtureWithSilver()
     await fixture.createClaim('locked', {
       csi: { controllerExpandSecretRef: { name: 'grow', namespace: 'kube-system' } },
@@ -537,7 +537,7 @@ describe('a driver that fails', () => {
     expect(fixture.modifyCalls().slice(callsBefore)).toEqual([{ iops: '5', throughput: '50' }])
   })
 
-  it("VAC-6 keeps a condition's transition time while its reason is the same", async () => {
+  it("keeps a condition's transition time while its reason is the same", async () => {
     await createFixtureWithSilver()
     fixture.setRules([
       { nth: 1, effect: { do: 'fail', code: 'INTERNAL', message: 'one' } },
@@ -560,7 +560,7 @@ describe('a driver that fails', () => {
     expect(probeTimes[2]).not.toBe(probeTimes[0])
   })
 
-  it('VAC-5 keeps conditions of other types', async () => {
+  it('keeps conditions of other types', async () => {
     await createFixtureWithSilver()
     const resizingCondition = { type: 'Resizing', status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z' }
     await fixture.patchClaim('data', { status: { conditions: [resizingCondition] } }, 'status')
@@ -571,7 +571,7 @@ describe('a driver that fails', () => {
     expect((await fixture.status()).conditions?.map(({ type }) => type)).toEqual(['Resizing'])
   })
 
-  it('VAC-6 does not write a repeated error again', async () => {
+  it('does not write a repeated error again', async () => {
     await createFixtureWithSilver()
     fixture.failCalls('INTERNAL', 5)
     const instance = fixture.start()

@@ -91,7 +91,7 @@ describe('iops and throughput of a bound claim', () => {
     expect(fixture.driverAttributes()).toEqual({ throughput: '954' })
   })
 
-  it("PIO-3 keeps an expansion's status", async () => {
+  it("keeps an expansion's status", async () => {
     await createFixtureWithIo()
     const expansionStatus = {
       allocatedResources: { storage: '2Gi' },

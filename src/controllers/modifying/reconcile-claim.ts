@@ -1,5 +1,5 @@
 // Reconciles the attributes of one claim's volume: reads (situation.ts), plans (plan-modification.ts) and applies one step
-// after the other, until there is nothing to do or it has to wait. The process may crash at any point; the next reconcile
+// after the other, until nothing is left to do or a step has to wait. The process may crash at any point; the next reconcile
 // plans from the stored claim and volume.
 import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
 import type { Subject } from '../volume-changes/change.ts'

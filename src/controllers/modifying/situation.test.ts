@@ -13,7 +13,7 @@ const subjectOf = (spec: Claim['spec'], status: Claim['status']): Subject => {
 }
 
 describe('isWithoutAttributes', () => {
-  it('VAC-5 is true for a claim whose spec and status have only sizes', () => {
+  it('is true for a claim whose spec and status have only sizes', () => {
     const spec = { resources: { requests: { storage: '1Gi' } } }
     const condition = { type: 'FileSystemResizePending', status: 'True' as const }
     expect(isWithoutAttributes(subjectOf(spec, { capacity: { storage: '1Gi' } }))).toBe(true)
@@ -28,7 +28,7 @@ describe('isWithoutAttributes', () => {
     ['iops in progress', {}, { allocatedResources: { iops: '100' } }],
     ['a modification in progress', {}, { modifyVolumeStatus: { status: 'InProgress' } }],
     ['a condition of a modification', {}, { conditions: [{ type: MODIFYING_VOLUME, status: 'True' }] }],
-  ])('VAC-5 is false for a claim with %s', (_, spec, status) => {
+  ])('is false for a claim with %s', (_, spec, status) => {
     expect(isWithoutAttributes(subjectOf(spec, status))).toBe(false)
   })
 })

@@ -33,7 +33,7 @@ export interface Limits {
   readonly monitorGraceMs: number
   readonly startupGraceMs: number
   readonly quarantineMs: number
-  readonly finishedPodsMax: number
+  readonly terminatedPodsMax: number
 }
 
 /** The namespace of node leases, which are named after their nodes. */

@@ -36,7 +36,10 @@ export async function evictPod(key: ObjectKey, context: NodeLifecycleContext): P
   const nowMs = clock.monotonicMs()
   const remainingMs = tolerationTimes.begin(key, pod.metadata.uid, nowMs) + toleratedMs - nowMs
   if (remainingMs > 0)
-    return retryAfter(remainingMs, `evicted when its toleration of ${formatTaintKeys(taints)} on node ${nodeName} ends`)
+    return retryAfter(
+      remainingMs,
+      `the pod is evicted when its toleration of ${formatTaintKeys(taints)} on node ${nodeName} ends`,
+    )
   if (areAllNotReady(context)) {
     tolerationTimes.setAllNotReadyUntil(nowMs)
     return retryAfter(Math.max(toleratedMs, context.limits.monitorGraceMs), 'no node is ready: evictions are suspended')

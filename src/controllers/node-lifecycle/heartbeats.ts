@@ -1,5 +1,5 @@
 // Stores the time of each node's last report by the clock of this process: the time at which a renewed lease or a new heartbeat
-// was observed. Timestamps of other machines are compared for equality only.
+// was observed. Timestamps by the clocks of other processes are compared for equality only.
 //
 // Only nodes with an agent are monitored: those with a lease, and those whose heartbeat has changed. Holds one entry per
 // node or lease, removed when both are deleted.

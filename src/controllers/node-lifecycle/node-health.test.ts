@@ -146,7 +146,7 @@ describe('node health', () => {
     expect(await fixture.taints('a')).toEqual(UNREACHABLE)
   })
 
-  it('does not depend on the clocks of other machines', async () => {
+  it('does not depend on the clocks of other processes', async () => {
     await fixture.createNodeWithAgent('a')
     fixture.start()
     const ref = { namespace: 'kube-node-lease', name: 'a' }

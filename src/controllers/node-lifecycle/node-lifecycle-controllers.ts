@@ -1,11 +1,11 @@
 // Creates the node lifecycle controllers: node health, taint eviction, pod garbage collection and the recovery of lost nodes.
-//   key                     reconciled by            enqueued by
-//   a node                  reconcile-node.ts        its changes, a new or deleted lease, and the end of its grace period
-//   a pod on a tainted node evict-pod.ts             its node's taints, its changes, and the end of its toleration
-//   a missing node          remove-lost-pods.ts      its pods and its deletion
-//   a pod being deleted     remove-lost-pods.ts      its changes, and a node that goes out of service
-//   terminated pods         remove-finished-pods.ts  pods that terminate
-//   a lost node             lost-nodes/              its changes and, while it is fenced, those of its objects
+//   key                     reconciled by              enqueued by
+//   a node                  reconcile-node.ts          its changes, a new or deleted lease, and the end of its grace period
+//   a pod on a tainted node evict-pod.ts               its node's taints, its changes, and the end of its toleration
+//   a missing node          remove-lost-pods.ts        its pods and its deletion
+//   a pod being deleted     remove-lost-pods.ts        its changes, and a node that goes out of service
+//   terminated pods         remove-terminated-pods.ts  pods that terminate
+//   a lost node             lost-nodes/                its changes and, while it is fenced, those of its objects
 import type { Stored } from '../../api/kind.ts'
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
@@ -37,8 +37,8 @@ import { Heartbeats } from './heartbeats.ts'
 import { createLostNodeController } from './lost-nodes/lost-node-controller.ts'
 import type { NodeLifecycleMetrics } from './metrics.ts'
 import { reconcileNode } from './reconcile-node.ts'
-import { finishedKeys, indexFinishedPods, removeFinishedPods } from './remove-finished-pods.ts'
 import { indexPods, mayRemovePodsOf, removePodOfOutOfServiceNode, removePodsOfMissingNode } from './remove-lost-pods.ts'
+import { indexTerminatedPods, removeTerminatedPods, terminatedKeys } from './remove-terminated-pods.ts'
 import { Timers } from './timers.ts'
 import { TolerationTimes } from './toleration-times.ts'
 
@@ -57,7 +57,7 @@ export interface NodeLifecycleOptions {
   /** How long pods of a node that does not exist are kept. Default 40 s. */
   readonly quarantineMs?: number
   /** The number of terminated pods to keep; 0 keeps all. Default 12,500. */
-  readonly finishedPodsMax?: number
+  readonly terminatedPodsMax?: number
 }
 
 export interface NodeLifecycleControllers {
@@ -69,7 +69,7 @@ const LIMITS: Limits = {
   monitorGraceMs: 40_000,
   startupGraceMs: 60_000,
   quarantineMs: 40_000,
-  finishedPodsMax: 12_500,
+  terminatedPodsMax: 12_500,
 }
 
 export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLifecycleControllers {
@@ -98,7 +98,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
   }
   const { nodes, leases, pods } = context
   indexPods(pods)
-  indexFinishedPods(pods)
+  indexTerminatedPods(pods)
 
   const sharedOptions = { clock, random, log, metrics }
   const nodeController = createController({
@@ -149,17 +149,17 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     ],
     reconcile: (key, signal) => removePodOfOutOfServiceNode(key, context, signal),
   })
-  const finishedPodsController = createController({
+  const terminatedPodsController = createController({
     ...sharedOptions,
     name: 'finished_pods',
     sources: [
       source({
         cache: pods,
-        keysOf: finishedKeys,
-        matters: (next, old) => finishedKeys(next).length > finishedKeys(old).length,
+        keysOf: terminatedKeys,
+        matters: (next, old) => terminatedKeys(next).length > terminatedKeys(old).length,
       }),
     ],
-    reconcile: (_key, signal) => removeFinishedPods(context, signal),
+    reconcile: (_key, signal) => removeTerminatedPods(context, signal),
   })
   const lostNodeController = createLostNodeController(deps, context)
   const controllers = [
@@ -168,7 +168,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
     orphanController,
     outOfServiceController,
     lostNodeController,
-    ...(context.limits.finishedPodsMax > 0 ? [finishedPodsController] : []),
+    ...(context.limits.terminatedPodsMax > 0 ? [terminatedPodsController] : []),
   ]
   for (const { queue } of controllers) metrics?.queues.add(queue)
 

@@ -241,7 +241,7 @@ describe('pods without a node agent', () => {
       await fixture.clock.advance(1_000)
     }
     for (const name of ['one', 'two', 'three']) await fixture.setPhase(name, 'Succeeded')
-    fixture.start({ finishedPodsMax: 2 })
+    fixture.start({ terminatedPodsMax: 2 })
     await fixture.settle()
     expect(await fixture.pod('one')).toBeUndefined()
     await fixture.setPhase('four', 'Failed', 'Evicted')
@@ -257,7 +257,7 @@ describe('pods without a node agent', () => {
 })
 
 describe('node lifecycle events', () => {
-  it('SYS-11 are sent before the controllers stop', async () => {
+  it('are sent before the controllers stop', async () => {
     await fixture.createNodeWithAgent('a')
     await fixture.createPod('p', 'a')
     const { stop } = fixture.start({ shouldStoreEvents: true })

@@ -37,7 +37,7 @@ export async function removePodsOfMissingNode(
   missingSinceMs.set(nodeName, sinceMs)
   const remainingMs = sinceMs + limits.quarantineMs - clock.monotonicMs()
   if (remainingMs > 0)
-    return retryAfter(remainingMs, `node ${nodeName} does not exist; its pods are removed unless it is created`)
+    return retryAfter(remainingMs, `node ${nodeName} does not exist; its pods are removed unless the node is created`)
   const exists = (await readNode(nodeName, context)) !== undefined // the cache may lag behind
   if (!exists) await removePods(removablePods, context, { reason: 'orphaned', disruption: NODE_DELETED }, signal)
   missingSinceMs.delete(nodeName)
@@ -54,7 +54,8 @@ export async function removePodOfOutOfServiceNode(
   if (!pod?.metadata.deletionTimestamp || !nodeName) return done
   const node = context.nodes.get({ name: nodeName })
   if (!node || !mayRemovePodsOf(node)) return done
-  if (isHeldByFinalizers(pod)) return stuck(`waiting for finalizers: ${pod.metadata.finalizers?.join(', ') ?? 'none'}`)
+  if (isHeldByFinalizers(pod))
+    return stuck(`waiting for the finalizers of the pod: ${pod.metadata.finalizers?.join(', ') ?? 'none'}`)
   const currentNode = await readNode(nodeName, context)
   if (!currentNode || !mayRemovePodsOf(currentNode)) return done // deleted, untainted or ready by now; the cache lags behind
   await removePods([pod], context, { reason: 'out-of-service' }, signal)

@@ -1,4 +1,4 @@
-// Removes terminated pods beyond a maximum: evicted pods first, then the oldest.
+// Removes terminated pods beyond a maximum: evicted pods first, then the oldest. The maximum 0 keeps all.
 
 import type { Stored } from '../../api/kind.ts'
 import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
@@ -8,29 +8,29 @@ import type { NodeLifecycleContext } from './context.ts'
 import { removePods } from './remove-pod.ts'
 
 /** The only key of the work queue. */
-const FINISHED_KEY = 'finished'
-const FINISHED_PODS = 'node-lifecycle/finished'
+const TERMINATED_KEY = 'finished'
+const TERMINATED_PODS = 'node-lifecycle/finished'
 
-export const indexFinishedPods = (pods: Cache<Pod>): void => pods.addIndex(FINISHED_PODS, finishedKeys)
+export const indexTerminatedPods = (pods: Cache<Pod>): void => pods.addIndex(TERMINATED_PODS, terminatedKeys)
 
 /** Returns the only key of the work queue if the pod has terminated and is not being deleted, otherwise no key. */
-export const finishedKeys = (pod: Readonly<Pod>): string[] =>
-  hasTerminated(pod) && !pod.metadata.deletionTimestamp ? [FINISHED_KEY] : []
+export const terminatedKeys = (pod: Readonly<Pod>): string[] =>
+  hasTerminated(pod) && !pod.metadata.deletionTimestamp ? [TERMINATED_KEY] : []
 
-export async function removeFinishedPods(context: NodeLifecycleContext, signal: AbortSignal): Promise<Outcome> {
-  const finishedPods = context.pods.byIndex(FINISHED_PODS, FINISHED_KEY)
-  const excessPods = excessPodsOf(finishedPods, context.limits.finishedPodsMax)
+export async function removeTerminatedPods(context: NodeLifecycleContext, signal: AbortSignal): Promise<Outcome> {
+  const terminatedPods = context.pods.byIndex(TERMINATED_PODS, TERMINATED_KEY)
+  const excessPods = excessPodsOf(terminatedPods, context.limits.terminatedPodsMax)
   await removePods(excessPods, context, { reason: 'terminated' }, signal)
   return done
 }
 
 /** Returns the pods to remove so that at most `podsMax` remain. Pure. */
 function excessPodsOf(
-  finishedPods: readonly Readonly<Stored<Pod>>[],
+  terminatedPods: readonly Readonly<Stored<Pod>>[],
   podsMax: number,
 ): readonly Readonly<Stored<Pod>>[] {
-  if (podsMax <= 0 || finishedPods.length <= podsMax) return []
-  return [...finishedPods].sort(byEvictionAndAge).slice(0, finishedPods.length - podsMax)
+  if (podsMax <= 0 || terminatedPods.length <= podsMax) return []
+  return [...terminatedPods].sort(byEvictionAndAge).slice(0, terminatedPods.length - podsMax)
 }
 
 function byEvictionAndAge(a: Readonly<Stored<Pod>>, b: Readonly<Stored<Pod>>): number {

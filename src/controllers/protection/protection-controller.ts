@@ -1,5 +1,5 @@
 // Removes the protection finalizers of claims, volumes and attributes classes that are being deleted and not in use, and
-// adds missing finalizers to existing objects.
+// adds missing finalizers to existing objects: to classes only while the VolumeAttributesClass gate is on.
 //   A claim is in use by the pods that protected-by.ts determines.
 //   A volume is in use while it is bound.
 //   A class is in use by claims that request it, have it or are being modified to it, and by volumes that name it.
@@ -115,11 +115,11 @@ async function reconcileClaim(
   }
   if (!isPendingDeletion(claim, CLAIM_PROTECTION_FINALIZER)) return done
   const users = pods.byIndex(BY_CLAIM, key).filter((pod) => protectsClaim(pod, claim))
-  if (users.length > 0) return reportUsers(podKind, users)
+  if (users.length > 0) return reportUsers(`claim ${key}`, podKind, users)
   // The cache may lag behind: check for pods that were created recently.
   const { items } = await client.list(podKind, { namespace: refOfKey(key).namespace ?? '' })
   const uncachedUsers = items.filter((pod) => protectsClaim(pod, claim))
-  if (uncachedUsers.length > 0) return reportUsers(podKind, uncachedUsers)
+  if (uncachedUsers.length > 0) return reportUsers(`claim ${key}`, podKind, uncachedUsers)
   return removeFinalizer(client, persistentVolumeClaimKind, claim, CLAIM_PROTECTION_FINALIZER)
 }
 
@@ -136,7 +136,7 @@ async function reconcileVolume(
   const { namespace = '', name = '' } = volume.spec?.claimRef ?? {}
   if (volume.status?.phase === 'Bound') {
     const waitsFor = { kind: persistentVolumeClaimKind.kind, namespace, name }
-    return stuck(`it is bound to the claim ${namespace}/${name}`, { waitsFor })
+    return stuck(`volume ${key} is bound to claim ${namespace}/${name}`, { waitsFor })
   }
   return removeFinalizer(client, persistentVolumeKind, volume, VOLUME_PROTECTION_FINALIZER)
 }
@@ -158,9 +158,9 @@ async function reconcileClass(key: string, deps: ClassDeps): Promise<Outcome> {
   }
   if (!isPendingDeletion(attributesClass, CLASS_PROTECTION_FINALIZER)) return done
   const users = claims.byIndex(BY_CLASS, key)
-  if (users.length > 0) return reportUsers(persistentVolumeClaimKind, users)
+  if (users.length > 0) return reportUsers(`attributes class ${key}`, persistentVolumeClaimKind, users)
   const volumeUsers = volumes.byIndex(BY_CLASS, key)
-  if (volumeUsers.length > 0) return reportUsers(persistentVolumeKind, volumeUsers)
+  if (volumeUsers.length > 0) return reportUsers(`attributes class ${key}`, persistentVolumeKind, volumeUsers)
   return removeFinalizer(client, volumeAttributesClassKind, attributesClass, CLASS_PROTECTION_FINALIZER)
 }
 
@@ -182,12 +182,12 @@ const USER_NAMES: Readonly<Record<string, string>> = {
 }
 
 /** Requires at least one user. */
-const reportUsers = ({ kind }: Pick<Kind, 'kind'>, users: readonly Readonly<Stored>[]): Outcome => {
+const reportUsers = (object: string, { kind }: Pick<Kind, 'kind'>, users: readonly Readonly<Stored>[]): Outcome => {
   const first = users[0]!
   const { namespace, name } = first.metadata
   const suffix = users.length > 1 ? ` and ${users.length - 1} more` : ''
   const waitsFor = { kind, ...(namespace ? { namespace } : {}), name }
-  return stuck(`it is used by the ${USER_NAMES[kind]} ${keyOfObject(first)}${suffix}`, { waitsFor })
+  return stuck(`${object} is used by ${USER_NAMES[kind]} ${keyOfObject(first)}${suffix}`, { waitsFor })
 }
 
 const removeFinalizer = <T extends KubeObject>(

@@ -86,7 +86,7 @@ describe('a provisioner with a journal of intents', () => {
     const failure = () => fixture.events.find(({ message }) => message.startsWith('It is unknown whether volume'))
     await fixture.waitUntil(failure, 'the event')
     expect(failure()?.message).toMatch(
-      /its class "fast" does not exist\. .* and remove the entry "\S+" from the annotation "provisioning\.stowage\.dev\/intents" of the lease "kube-system\/stowage-intents-disks"\.$/,
+      /class "fast" does not exist\. .* and remove the entry "\S+" from the annotation "provisioning\.stowage\.dev\/intents" of the lease "kube-system\/stowage-intents-disks"\.$/,
     )
     expect(await fixture.journaledClaims()).toEqual(['data'])
     await fixture.createClass('fast', { reclaimPolicy: 'Delete' })

@@ -54,7 +54,7 @@ export function planClaim(situation: ClaimSituation): ClaimAction {
       return waitUntil(stage.notBeforeMs, nowMs, stage.message) ?? { do: 'cleanUp', stage }
     case 'unsaved':
       return (
-        waitUntil(stage.notBeforeMs, nowMs, 'its volume is provisioned, but its PV could not be created yet') ?? {
+        waitUntil(stage.notBeforeMs, nowMs, 'the volume is provisioned, but its PV could not be created yet') ?? {
           do: 'save',
           stage,
         }
@@ -90,10 +90,9 @@ function planUnknown(situation: ClaimSituation, stage: Extract<Stage, { is: 'unk
 }
 
 function classProblem({ claim, storageClass }: ClaimSituation): string {
-  if (storageClass)
-    return `its class "${storageClass.metadata.name}" now names the provisioner ${storageClass.provisioner}`
+  if (storageClass) return `class "${storageClass.metadata.name}" now names the provisioner ${storageClass.provisioner}`
   const name = claimClassName(claim)
-  return name ? `its class "${name}" does not exist` : 'the claim no longer names a class'
+  return name ? `class "${name}" does not exist` : 'the claim no longer names a class'
 }
 
 function classRemedy({ claim, storageClass, provisionerName }: ClaimSituation): string {

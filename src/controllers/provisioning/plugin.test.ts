@@ -139,7 +139,7 @@ describe('provisionerOf', () => {
     })
   }
 
-  it('PROV-9 returns ignored for an IgnoredError', async () => {
+  it('returns ignored for an IgnoredError', async () => {
     const error = new IgnoredError('node b provisions it')
     const { provision } = createPluginFixture(pluginThrowing(error))
     expect(await provision()).toEqual({ is: 'ignored', message: 'node b provisions it' })

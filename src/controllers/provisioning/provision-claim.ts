@@ -165,7 +165,7 @@ async function applyResult(result: ProvisionResult, call: ProvisionCall, context
       const mismatch = result.volume.unusableReason ?? mismatchOf(volume, request.claim)
       if (mismatch === undefined) {
         attempt.stage = { is: 'unsaved', volume, retries: 0, rejections: 0, notBeforeMs: 0 }
-        return changed('its volume is provisioned')
+        return changed('the volume is provisioned')
       }
       const message = `Volume "${request.volumeName}" does not satisfy the claim: ${mismatch}. The volume is deleted.`
       attempt.stage = { is: 'unwanted', volume, message, retries: 0, notBeforeMs: 0 }

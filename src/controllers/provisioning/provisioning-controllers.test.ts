@@ -52,7 +52,7 @@ describe('createProvisioningControllers without an event recorder', () => {
 })
 
 describe('a claim whose node lacks topology labels', () => {
-  it('PLUS-18 is attempted with growing delays of at most five minutes, and provisioned when an attempt succeeds', async () => {
+  it('is attempted with growing delays of at most five minutes, and provisioned when an attempt succeeds', async () => {
     await fixture.createClass('fast')
     await fixture.createClaim('data')
     const message = 'the topology of node a cannot be determined'

@@ -69,7 +69,7 @@ describe('reconcileClaim for a claim of this provisioner', () => {
     expect(fixture.storage.forgottenUids).toContain(claim.metadata.uid)
   })
 
-  it('PROV-8 records an event for a call that takes a second', async () => {
+  it('records an event for a call that takes a second', async () => {
     await fixture.createClass('fast')
     await fixture.createClaim('data')
     const { opened, open } = createGate()
@@ -83,7 +83,7 @@ describe('reconcileClaim for a claim of this provisioner', () => {
     expect(messages('Provisioning')).toHaveLength(1)
   })
 
-  it('PROV-8 does not count the time before the storage is called, in which the intents of a burst are recorded', async () => {
+  it('does not count the time before the storage is called, in which the intents of a burst are recorded', async () => {
     await fixture.createClass('fast')
     await fixture.createClaim('data')
     const { opened, open } = createGate()
@@ -194,7 +194,7 @@ describe('reconcileClaim when it selects claims', () => {
     await fixture.waitUntil(() => fixture.volume(volumeNameOf(claim)), 'the volume to be created')
   })
 
-  it('PROV-9 provisions a claim of a WaitForFirstConsumer class after a node is selected', async () => {
+  it('CAP-13 provisions a claim of a WaitForFirstConsumer class after a node is selected', async () => {
     await fixture.createClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
     const claim = await fixture.createClaim('data')
     const instance = fixture.start()
@@ -281,7 +281,7 @@ describe('reconcileClaim after a failed attempt', () => {
     expect(await fixture.volumes()).toHaveLength(1)
   })
 
-  it('PROV-9 clears the selected node on reschedule and continues with the next node', async () => {
+  it('CAP-13 clears the selected node on reschedule and continues with the next node', async () => {
     await fixture.createClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
     const claim = await fixture.createClaim('data', { annotations: { [SELECTED_NODE]: 'full' } })
     fixture.storage.script.push({ fails: 'reschedule', message: 'no room' })
@@ -440,7 +440,7 @@ describe('reconcileClaim after a failed attempt', () => {
     expect({ reads, patches }).toEqual({ reads: 1, patches: 2 })
   })
 
-  it('PROV-9 treats reschedule as final without a selected node', async () => {
+  it('treats reschedule as final without a selected node', async () => {
     await fixture.createClass('fast')
     const claim = await fixture.createClaim('data')
     fixture.storage.script.push({ fails: 'reschedule' })
@@ -501,7 +501,7 @@ describe('reconcileClaim after a failed attempt', () => {
     expect(fixture.storage.provisions).toHaveLength(1)
   })
 
-  it('PROV-9 records no failure and does not retry if the provisioner ignores the claim', async () => {
+  it('records no failure and does not retry if the provisioner ignores the claim', async () => {
     await fixture.createClass('fast')
     await fixture.createClaim('data')
     fixture.storage.script.push({ ignores: true })
@@ -750,7 +750,7 @@ describe('reconcileClaim for a claim that changes during provisioning', () => {
     expect((await fixture.volume(volumeNameOf(second)))?.spec?.claimRef?.uid).toBe(second.metadata.uid)
   })
 
-  it('PROV-9 does not provision a claim that is deleted before the first call', async () => {
+  it('PROV-13 does not provision a claim that is deleted before the first call', async () => {
     await fixture.createClass('fast')
     await fixture.createClaim('data')
     await deleteClaim('data') // its protection finalizer keeps it
@@ -986,7 +986,7 @@ describe('reconcileClaim with two provisioners for one claim', () => {
       `${remedy}, or look for "${volumeNameOf(claim)}" in the storage, delete it there with its data, and remove the finalizer "${INTENT}" from the claim.`
     expect(messages('ProvisioningFailed').at(-1)).toBe(
       expectedMessage(
-        `its class "fast" now names the provisioner ${OTHER_PROVISIONER}`,
+        `class "fast" now names the provisioner ${OTHER_PROVISIONER}`,
         'Recreate the class with the provisioner disks.example.com',
       ),
     )
@@ -995,7 +995,7 @@ describe('reconcileClaim with two provisioners for one claim', () => {
     await fixture.waitUntil(
       () =>
         messages('ProvisioningFailed').at(-1) ===
-        expectedMessage('its class "fast" does not exist', 'Recreate the class unchanged'),
+        expectedMessage('class "fast" does not exist', 'Recreate the class unchanged'),
       'the message to be reported',
     )
     await fixture.createClass('fast')

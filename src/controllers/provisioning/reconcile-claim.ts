@@ -1,5 +1,5 @@
-// Reconciles one claim: applies the actions of plan-claim.ts until there is nothing to do or it has to wait. It is safe after
-// a crash between any two steps (intent.ts).
+// Reconciles one claim: applies the actions of plan-claim.ts until nothing is left to do or an action has to wait. The reconcile
+// is safe after a crash between any two steps (intent.ts).
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'

@@ -100,13 +100,13 @@ describe('selectClaim', () => {
     )
   })
 
-  it('PROV-9 reads the node from the alpha annotation if the other annotation is absent', () => {
+  it('reads the node from the alpha annotation if the other annotation is absent', () => {
     expect(selectedNodeOf(aClaim({ [SELECTED_NODE_ALPHA]: 'old' }))).toBe('old')
     expect(selectedNodeOf(aClaim({ [SELECTED_NODE]: 'new', [SELECTED_NODE_ALPHA]: 'old' }))).toBe('new')
     expect(selectedNodeOf(aClaim({}))).toBeUndefined()
   })
 
-  it('PROV-9 returns a message with a remedy for a claim without a class', () => {
+  it('returns a message with a remedy for a claim without a class', () => {
     const claim = aClaim({ [PROVISIONER]: PROVISIONER_NAME }, { storageClassName: undefined })
     expect(selectClaim(claim, undefined, PROVISIONER_NAME)).toMatchObject({
       message: expect.stringContaining('names no storage class'),

@@ -111,7 +111,7 @@ function completeAttempt(
   const event = reason === undefined ? provisionedEvent(name, plugin) : notNeededEvent(name, reason, hasDeletePolicy)
   events.record(persistentVolumeClaimKind, claim, event)
   provisioner.forget?.(claim.metadata.uid)
-  return changed('its PV is created')
+  return changed('the PV is created')
 }
 
 function notNeededReason({ metadata }: Claim, name: string, { claims }: ProvisioningContext): string | undefined {

@@ -63,7 +63,7 @@ const verificationsTotal = async () =>
   (await registry.getSingleMetric('stowage_quota_verifications_total')?.get())?.values[0]?.value ?? 0
 
 describe('createQuotaController', () => {
-  it('REX-4 computes the usage of a quota that is created after the objects', async () => {
+  it('computes the usage of a quota that is created after the objects', async () => {
     await createClaim('a', '1Gi')
     await createClaim('b', '3Gi')
     start()
@@ -76,7 +76,7 @@ describe('createQuotaController', () => {
     })
   })
 
-  it('REX-4 computes the usage of keys that are added to a quota', async () => {
+  it('computes the usage of keys that are added to a quota', async () => {
     start()
     await createClaim('a', '1Gi')
     await createQuota('team', { persistentvolumeclaims: '10' })
@@ -93,7 +93,7 @@ describe('createQuotaController', () => {
     })
   })
 
-  it('REX-4 recounts if the quota is charged during the count', async () => {
+  it('recounts if the quota is charged during the count', async () => {
     let reads = 0
     // A claim is created between the read of the quota and the write of its usage.
     start((inner) => ({
@@ -111,7 +111,7 @@ describe('createQuotaController', () => {
     expect((await readStatus('team')).used).toEqual({ persistentvolumeclaims: '1' })
   })
 
-  it('SYS-4 verifies periodically and finds no difference', async () => {
+  it('verifies periodically and finds no difference', async () => {
     start()
     await createQuota('team', { persistentvolumeclaims: '10', 'requests.storage': '10Gi' })
     await createClaim('a', '1Gi')
@@ -120,7 +120,7 @@ describe('createQuotaController', () => {
     expect(errors).toEqual([])
   })
 
-  it('SYS-4 logs, counts and repairs a wrong usage', async () => {
+  it('logs, counts and repairs a wrong usage', async () => {
     start()
     await createClaim('a', '1Gi')
     await createQuota('team', { persistentvolumeclaims: '10', 'requests.storage': '10Gi' })
@@ -137,7 +137,7 @@ describe('createQuotaController', () => {
     ])
   })
 
-  it('SYS-4 restores an edited status', async () => {
+  it('restores an edited status', async () => {
     start()
     await createClaim('a', '1Gi')
     const hard = { persistentvolumeclaims: '10' }
@@ -154,7 +154,7 @@ describe('createQuotaController', () => {
     expect(await differencesTotal()).toBe(0)
   })
 
-  it('SYS-4 skips a quota that changes during verification', async () => {
+  it('skips a quota that changes during verification', async () => {
     let reads = 0
     start((inner) => ({
       ...inner,
@@ -171,7 +171,7 @@ describe('createQuotaController', () => {
     expect((await readStatus('team')).used.persistentvolumeclaims).toBe(String(reads + 1))
   })
 
-  it('SYS-4 does not change quotas on a server that maintains them itself', async () => {
+  it('does not change quotas on a server that maintains them itself', async () => {
     start((inner) => ({ ...inner, commitsAtomically: async () => false }))
     await createQuota('team', { persistentvolumeclaims: '10' })
     await waitUntil(

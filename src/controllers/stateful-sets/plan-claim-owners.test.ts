@@ -9,10 +9,10 @@ type Policy = 'Retain' | 'Delete'
 function inputOf(
   [whenScaled, whenDeleted]: readonly [Policy, Policy],
   owners: OwnerReference[],
-  isCondemned: boolean,
+  isScaledDown: boolean,
 ): ClaimOwnersInput {
   const set = createSet({ persistentVolumeClaimRetentionPolicy: { whenScaled, whenDeleted } })
-  return { claim: createClaim(set, 0, owners), set, pod: createPod(set, 0), podName: 'web-0', isCondemned }
+  return { claim: createClaim(set, 0, owners), set, pod: createPod(set, 0), podName: 'web-0', isScaledDown }
 }
 
 const SET = setReference(createSet())
@@ -30,12 +30,12 @@ describe('planClaimOwners', () => {
     ['the pod as owner', ['Delete', 'Retain'], true, POD],
     ['the set as owner', ['Delete', 'Delete'], false, SET],
     ['the pod as owner', ['Delete', 'Delete'], true, POD],
-  ])('SYS-27 plans %s for whenScaled and whenDeleted %j (pod scaled down: %j)', (_, policy, isCondemned, owner) => {
+  ])('SYS-27 plans %s for whenScaled and whenDeleted %j (pod scaled down: %j)', (_, policy, isScaledDown, owner) => {
     const wantedOwners = owner ? [owner] : []
     for (const owners of [[], [SET], [POD], [SET, POD]]) {
       const isCurrent = JSON.stringify(owners) === JSON.stringify(wantedOwners)
-      expect(planClaimOwners(inputOf(policy, owners, isCondemned))).toEqual(isCurrent ? undefined : wantedOwners)
-      expect(planClaimOwners(inputOf(policy, [OTHER, ...owners], isCondemned))).toEqual(
+      expect(planClaimOwners(inputOf(policy, owners, isScaledDown))).toEqual(isCurrent ? undefined : wantedOwners)
+      expect(planClaimOwners(inputOf(policy, [OTHER, ...owners], isScaledDown))).toEqual(
         isCurrent ? undefined : [OTHER, ...wantedOwners],
       )
     }

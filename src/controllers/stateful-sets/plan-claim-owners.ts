@@ -19,7 +19,7 @@ export interface ClaimOwnersInput {
   /** Absent until the pod is created. */
   readonly pod?: Readonly<Stored<Pod>>
   /** Whether the pod is scaled down. */
-  readonly isCondemned: boolean
+  readonly isScaledDown: boolean
 }
 
 /** Returns the references that the claim should have, or undefined if they need no change or must not be changed. */
@@ -34,20 +34,20 @@ export function planClaimOwners(input: ClaimOwnersInput): readonly OwnerReferenc
   const isCurrent = owner
     ? ourReferences.length === 1 && ourReferences[0]!.uid === owner.uid && ourReferences[0]!.controller === true
     : ourReferences.length === 0
-  if (isCurrent || (!pod && input.isCondemned)) return undefined
+  if (isCurrent || (!pod && input.isScaledDown)) return undefined
   return owner ? [...otherReferences, owner] : otherReferences
 }
 
-function findOwner({ set, pod, isCondemned }: ClaimOwnersInput): OwnerReference | undefined {
+function findOwner({ set, pod, isScaledDown }: ClaimOwnersInput): OwnerReference | undefined {
   const { whenScaled, whenDeleted } = retentionOf(set)
-  if (whenScaled === 'Delete' && isCondemned) return pod && podReference(pod)
+  if (whenScaled === 'Delete' && isScaledDown) return pod && podReference(pod)
   return whenDeleted === 'Delete' ? setReference(set) : undefined
 }
 
 const retentionOf = ({ spec }: Readonly<StatefulSet>) => spec?.persistentVolumeClaimRetentionPolicy ?? {}
 
 /** Whether the claim has a reference to an earlier set or pod of the same name. It may then be deleted at any time. */
-export function isStaleClaim({ claim, set, pod, podName }: Omit<ClaimOwnersInput, 'isCondemned'>): boolean {
+export function isStaleClaim({ claim, set, pod, podName }: Omit<ClaimOwnersInput, 'isScaledDown'>): boolean {
   return (claim.metadata.ownerReferences ?? []).some(
     (reference) =>
       (refersToSet(reference, set) && reference.uid !== set.metadata.uid) ||

@@ -60,8 +60,8 @@ describe('planSet with OrderedReady', () => {
     expect(describePlan(planOf(spec, { 0: {}, 5: {}, 6: {} }))).toEqual(['delete-pod web-0 scale-down'])
   })
 
-  it('SYS-27 deletes a finished pod, and recreates it after it is removed', () => {
-    expect(describePlan(planOf({}, { 0: { state: 'failed' } }))).toEqual(['delete-pod web-0 finished'])
+  it('SYS-27 deletes a terminated pod, and recreates the pod after it is removed', () => {
+    expect(describePlan(planOf({}, { 0: { state: 'failed' } }))).toEqual(['delete-pod web-0 terminated'])
     expect(describePlan(planOf({}, { 0: { state: 'failed', isTerminating: true } }))).toEqual([])
   })
 
@@ -137,7 +137,7 @@ describe('planSet with Parallel', () => {
       describePlan(planOf({ ...PARALLEL, volumeClaimTemplates: [] }, { 1: { state: 'failed' }, 3: {}, 4: {} })),
     ).toEqual([
       'create-pod web-0',
-      'delete-pod web-1 finished',
+      'delete-pod web-1 terminated',
       'create-pod web-2',
       'delete-pod web-4 scale-down',
       'delete-pod web-3 scale-down',

@@ -1,17 +1,18 @@
 // Plans the next steps of a stateful set: which pods and claims to create, which pods to delete, and what to wait for. Pure.
-//   1. replicas     create missing pods and replace finished ones, in ascending order
+//   1. replicas     create missing pods and replace terminated ones, in ascending order
 //   2. scale down   delete pods out of range, in descending order
 //   3. update       delete pods of another revision, in descending order, as far as maxUnavailable allows
 // With OrderedReady a step waits for the one before it, and each pod for its predecessors. With Parallel, no step waits.
 import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
 import type { StatefulSet } from '../../api/kinds/stateful-set/stateful-set-schema.ts'
 import { buildClaims, buildPod } from './build-pod.ts'
 import { identityLabels, isInRange, ordinalOf, podNameOf, replicasOf, revisionOf, startOrdinal } from './identity.ts'
 import { hasConflictingController, isStaleClaim, planClaimOwners } from './plan-claim-owners.ts'
-import { isAvailable, isFinished, isPending, isRunningAndReady, isTerminating } from './pod-state.ts'
+import { isAvailable, isPending, isRunningAndReady, isTerminating } from './pod-state.ts'
 import type { Revision } from './revisions.ts'
 
 type StoredPod = Readonly<Stored<Pod>>
@@ -32,7 +33,7 @@ export interface SetSituation {
 export type SetAction =
   | { readonly do: 'create-claim'; readonly claim: PersistentVolumeClaim; readonly podName: string }
   | { readonly do: 'create-pod'; readonly pod: Pod }
-  | { readonly do: 'delete-pod'; readonly pod: StoredPod; readonly because: 'finished' | 'scale-down' | 'update' }
+  | { readonly do: 'delete-pod'; readonly pod: StoredPod; readonly because: 'terminated' | 'scale-down' | 'update' }
   | { readonly do: 'label-pod'; readonly pod: StoredPod; readonly labels: Readonly<Record<string, string>> }
   | { readonly do: 'set-claim-owners'; readonly claim: StoredClaim; readonly owners: readonly OwnerReference[] }
   | { readonly do: 'report'; readonly reason: string; readonly message: string }
@@ -64,7 +65,7 @@ class Plan {
   /** The pods of the ordinals in range, in ascending order. Undefined for a pod that does not exist. */
   readonly replicas: readonly (StoredPod | undefined)[]
   /** The pods out of range, in descending order. */
-  readonly condemned: readonly StoredPod[]
+  readonly podsOutOfRange: readonly StoredPod[]
 
   constructor(situation: SetSituation) {
     const { set, pods } = situation
@@ -72,7 +73,9 @@ class Plan {
     this.isOrdered = set.spec?.podManagementPolicy !== 'Parallel'
     const podsByOrdinal = new Map(pods.map((pod) => [ordinalOf(pod), pod]))
     this.replicas = Array.from({ length: replicasOf(set) }, (_, index) => podsByOrdinal.get(startOrdinal(set) + index))
-    this.condemned = pods.filter((pod) => !isInRange(set, ordinalOf(pod))).sort((a, b) => ordinalOf(b) - ordinalOf(a))
+    this.podsOutOfRange = pods
+      .filter((pod) => !isInRange(set, ordinalOf(pod)))
+      .sort((a, b) => ordinalOf(b) - ordinalOf(a))
   }
 
   /** Waits for a condition. With OrderedReady, the plan stops; with Parallel, other pods continue. */
@@ -111,18 +114,18 @@ function planMissingPod(plan: Plan, ordinal: number): void {
 /** Plans the claims of a pod that is missing or pending. Returns false if the pod has to wait for a claim. */
 function planClaims(plan: Plan, podName: string, ordinal: number, pod?: StoredPod): boolean {
   const { set, findClaim } = plan.situation
-  const isCondemned = false
+  const isScaledDown = false
   const actions: SetAction[] = []
   for (const claim of buildClaims(set, ordinal)) {
     const name = claim.metadata.name ?? ''
     const storedClaim = findClaim(name)
     if (!storedClaim) {
-      const owners = planClaimOwners({ claim, set, podName, isCondemned })
+      const owners = planClaimOwners({ claim, set, podName, isScaledDown })
       const metadata = { ...claim.metadata, ...(owners ? { ownerReferences: [...owners] } : {}) }
       actions.push({ do: 'create-claim', claim: { ...claim, metadata }, podName })
       continue
     }
-    const input = { claim: storedClaim, set, podName, pod, isCondemned }
+    const input = { claim: storedClaim, set, podName, pod, isScaledDown }
     if (!pod && (storedClaim.metadata.deletionTimestamp || isStaleClaim(input))) {
       const message = `create Pod ${podName} in StatefulSet ${set.metadata.name} failed error: pvc ${name} is being deleted`
       plan.actions.push({ do: 'report', reason: 'FailedCreate', message })
@@ -155,14 +158,14 @@ function revisionFor({ set, currentRevision, updateRevision }: SetSituation, ord
 
 function planExistingPod(plan: Plan, pod: StoredPod, ordinal: number): void {
   const { name } = pod.metadata
-  if (isFinished(pod)) {
-    if (!isTerminating(pod)) plan.actions.push({ do: 'delete-pod', pod, because: 'finished' })
-    plan.wait(`pod ${name}, which has finished, to be deleted`)
+  if (hasTerminated(pod)) {
+    if (!isTerminating(pod)) plan.actions.push({ do: 'delete-pod', pod, because: 'terminated' })
+    plan.wait(`pod ${name}, which has terminated, to be deleted`)
     return
   }
   planIdentity(plan, pod, ordinal)
   if (isPending(pod) && !isTerminating(pod)) planClaims(plan, name, ordinal, pod)
-  else planOwners(plan, pod, ordinal, { isCondemned: false })
+  else planOwners(plan, pod, ordinal, { isScaledDown: false })
   if (isTerminating(pod)) plan.wait(`pod ${name} to terminate`)
   else if (!isRunningAndReady(pod)) plan.wait(`pod ${name} to become ready`)
   else if (!plan.isAvailable(pod))
@@ -177,13 +180,13 @@ function planIdentity(plan: Plan, pod: StoredPod, ordinal: number): void {
 }
 
 /** Plans the owners of a pod's existing claims. */
-function planOwners(plan: Plan, pod: StoredPod, ordinal: number, { isCondemned }: { isCondemned: boolean }): void {
+function planOwners(plan: Plan, pod: StoredPod, ordinal: number, { isScaledDown }: { isScaledDown: boolean }): void {
   const { set, findClaim } = plan.situation
   for (const { metadata } of buildClaims(set, ordinal)) {
     const claim = findClaim(metadata.name ?? '')
     if (!claim) continue
-    const input = { claim, set, podName: pod.metadata.name, pod, isCondemned }
-    if (isCondemned && !isTerminating(pod) && hasConflictingController(input))
+    const input = { claim, set, podName: pod.metadata.name, pod, isScaledDown }
+    if (isScaledDown && !isTerminating(pod) && hasConflictingController(input))
       plan.actions.push(conflictReport(claim.metadata.name))
     const owners = planClaimOwners(input)
     if (owners) plan.actions.push({ do: 'set-claim-owners', claim, owners })
@@ -191,12 +194,12 @@ function planOwners(plan: Plan, pod: StoredPod, ordinal: number, { isCondemned }
 }
 
 function planScaleDown(plan: Plan): void {
-  const { condemned, replicas } = plan
+  const { podsOutOfRange, replicas } = plan
   // The owners come first: the garbage collector deletes a claim only if its reference exists before its pod is deleted.
-  for (const pod of condemned) planOwners(plan, pod, ordinalOf(pod), { isCondemned: true })
+  for (const pod of podsOutOfRange) planOwners(plan, pod, ordinalOf(pod), { isScaledDown: true })
   const firstUnavailable =
-    replicas.find((pod) => pod && !plan.isAvailable(pod)) ?? condemned.findLast((pod) => !plan.isAvailable(pod))
-  for (const pod of condemned) {
+    replicas.find((pod) => pod && !plan.isAvailable(pod)) ?? podsOutOfRange.findLast((pod) => !plan.isAvailable(pod))
+  for (const pod of podsOutOfRange) {
     const { name } = pod.metadata
     const isBlocked = plan.isOrdered && pod !== firstUnavailable && !(isRunningAndReady(pod) && plan.isAvailable(pod))
     if (isTerminating(pod)) plan.wait(`pod ${name} to terminate`)
@@ -215,7 +218,7 @@ function planUpdate(plan: Plan): void {
   const { type, rollingUpdate } = set.spec?.updateStrategy ?? {}
   if (type !== 'RollingUpdate') return
   const isOutdated = (pod: StoredPod | undefined): pod is StoredPod =>
-    pod !== undefined && revisionOf(pod) !== updateRevision.name && !isTerminating(pod) && !isFinished(pod)
+    pod !== undefined && revisionOf(pod) !== updateRevision.name && !isTerminating(pod) && !hasTerminated(pod)
   const outdatedPods = plan.replicas
     .slice(rollingUpdate?.partition ?? 0)
     .filter(isOutdated)

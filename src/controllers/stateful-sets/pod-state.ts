@@ -1,8 +1,6 @@
 // Classifies the state of a pod, on which the order of creation and deletion depends. Pure.
-import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 
-export const isFinished = (pod: Readonly<Pod>): boolean => hasTerminated(pod)
 export const isTerminating = ({ metadata }: Readonly<Pod>): boolean => metadata.deletionTimestamp !== undefined
 export const isPending = ({ status }: Readonly<Pod>): boolean => status?.phase === 'Pending'
 

@@ -18,7 +18,7 @@ const ABNORMAL = 'VolumeConditionAbnormal'
 const NORMAL = 'VolumeConditionNormal'
 const NORMAL_MESSAGE = 'The Volume returns to the healthy state'
 /** Half the time for which Kubernetes keeps events. */
-const REPEAT_MS = 1_800_000
+const REPEAT_INTERVAL_MS = 1_800_000
 const EVENTS_PER_PAGE = 500
 
 export interface ConditionEvents {
@@ -55,7 +55,7 @@ export function createConditionEvents(clock: Clock, events: Pick<EventRecorder, 
         return
       }
       const nowMs = clock.monotonicMs()
-      if (last?.message === message && nowMs - last.atMs < REPEAT_MS) return
+      if (last?.message === message && nowMs - last.atMs < REPEAT_INTERVAL_MS) return
       recorded.set(uid, { message, atMs: nowMs })
       events.record(persistentVolumeClaimKind, claim, { type: 'Warning', reason: ABNORMAL, message })
     },

@@ -19,7 +19,7 @@ const STEP: fc.Arbitrary<Step> = fc.oneof(
 )
 
 for (const method of ['ListVolumes', 'ControllerGetVolume'] as const) {
-  it(`SYS-29 the health monitor reports a volume's condition after any sequence of changes, failed ${method} calls and restarts`, async () => {
+  it(`the health monitor reports a volume's condition after any sequence of changes, failed ${method} calls and restarts`, async () => {
     const sequence = fc.asyncProperty(fc.array(STEP, { minLength: 1, maxLength: 8 }), async (steps) => {
       const fixture = await createHealthFixture(method === 'ListVolumes' ? 'LIST_VOLUMES' : 'GET_VOLUME')
       const volume = await fixture.createBoundClaim('orders')

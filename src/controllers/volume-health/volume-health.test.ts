@@ -72,7 +72,7 @@ describe('the health monitor', () => {
     expect(await fixture.waitForEvents(2)).toEqual([NORMAL, ABNORMAL])
   })
 
-  it('SYS-29 continues after a failed list', async () => {
+  it('continues after a failed list', async () => {
     const fixture = await createHealthFixture('LIST_VOLUMES')
     const volume = await fixture.createBoundClaim('orders')
     volume.condition = brokenDisk

@@ -157,7 +157,7 @@ describe('stowage provisioner', () => {
     await vi.waitFor(async () => {
       const { json } = await api.get('/api/v1/namespaces/default/events')
       const messages = json.items.map(({ message }: { message: string }) => message).join()
-      expect(messages).toContain('No credentials were sent, because its class "fast" does not exist')
+      expect(messages).toContain('No credentials were sent, because class "fast" does not exist')
     }, WAIT)
     expect(Object.keys(fake.state.volumes)).toHaveLength(1)
     expect((await api.get(`/api/v1/persistentvolumes/${spec.volumeName}`)).status).toBe(200)

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { VolumeLocks } from './volume-locks.ts'
 
-it('SYS-18 VolumeLocks locks a volume, and returns the waiting keys when the volume is released', () => {
+it('VolumeLocks locks a volume, and returns the waiting keys when the volume is released', () => {
   const locks = new VolumeLocks()
   expect(locks.tryLock('v', 'a')).toBe(true)
   expect([locks.tryLock('v', 'b'), locks.tryLock('v', 'c'), locks.tryLock('w', 'd')]).toEqual([false, false, true])

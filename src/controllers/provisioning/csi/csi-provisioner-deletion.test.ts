@@ -95,7 +95,7 @@ describe('deletion of volumes', () => {
     expect(result).toMatchObject({
       is: 'failed',
       message: expect.stringMatching(
-        /no token\. No credentials were sent, because its class "removed" does not exist.*--provisioner-secret-dir/,
+        /no token\. No credentials were sent, because class "removed" does not exist.*--provisioner-secret-dir/,
       ),
     })
   })

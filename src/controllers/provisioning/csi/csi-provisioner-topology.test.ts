@@ -30,7 +30,7 @@ describe('topology of created volumes', () => {
     expect(await provision({ selectedNode: 'node-b' })).toMatchObject({ is: 'failed', failure: 'noChange' })
   })
 
-  it('PROV-9 passes the topology to the driver and converts the topology of the reply to a node affinity', async () => {
+  it('passes the topology to the driver and converts the topology of the reply to a node affinity', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({
       facts: TOPOLOGY_FACTS,
       options: { strictTopology: true },
@@ -57,7 +57,7 @@ describe('topology of created volumes', () => {
     ])
   })
 
-  it('PROV-9 returns no node affinity for empty topologies in the reply', async () => {
+  it('returns no node affinity for empty topologies in the reply', async () => {
     const { provision, driver } = await createProvisionerFixture({
       facts: TOPOLOGY_FACTS,
       options: { immediateTopology: false },
@@ -66,7 +66,7 @@ describe('topology of created volumes', () => {
     expect(volumeOf(await provision()).spec.nodeAffinity).toBeUndefined()
   })
 
-  it('PROV-9 repeats the topology in a retry after the node was deleted', async () => {
+  it('repeats the topology in a retry after the node was deleted', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: TOPOLOGY_FACTS })
     await createNode(apiServer, 'node-a', { zone: 'a' })
     driver.setReplies(failCreateVolume('UNAVAILABLE'))
@@ -101,7 +101,7 @@ describe('topology of created volumes', () => {
     expect(await isLost()).toBe(false)
   })
 
-  it('PROV-9 recomputes the topology if another node is selected before the first call', async () => {
+  it('recomputes the topology if another node is selected before the first call', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({
       facts: TOPOLOGY_FACTS,
       options: { strictTopology: true },

@@ -15,7 +15,7 @@ import { factsOf, TOPOLOGY_FACTS } from './stub-driver.fixture.ts'
 const SECRETS = '/api/v1/namespaces/default/secrets'
 
 describe('createCsiProvisioner', () => {
-  it('PROV-9 calls CreateVolume with fields of the claim and the class, and converts the reply to a volume', async () => {
+  it('calls CreateVolume with fields of the claim and the class, and converts the reply to a volume', async () => {
     const { provision, driver } = await createProvisionerFixture({ options: { defaultFsType: 'ext4' } })
     driver.setReplies({
       createVolume: async () => ({ volume: { volumeId: 'v-1', capacityBytes: 200n, volumeContext: { share: 's' } } }),
@@ -56,7 +56,7 @@ describe('createCsiProvisioner', () => {
     expect(driver.createRequests[0]!.capacityRange?.requiredBytes).toBe(1_500_000_000n)
   })
 
-  it('PROV-9 returns no fsType for a block volume, and readOnly only if the option is set', async () => {
+  it('returns no fsType for a block volume, and readOnly only if the option is set', async () => {
     const defaultFixture = await createProvisionerFixture({ options: { defaultFsType: 'ext4' } })
     const blockVolume = volumeOf(await defaultFixture.provision({ claim: aClaim({ volumeMode: 'Block' }) }))
     expect(blockVolume.spec.csi?.fsType).toBeUndefined()
@@ -71,7 +71,7 @@ describe('createCsiProvisioner', () => {
     expect(readOnlyFixture.driver.createRequests[1]!.volumeCapabilities).toHaveLength(2)
   })
 
-  it('PROV-9 returns secret references in the spec and not in annotations', async () => {
+  it('PROV-16 returns secret references in the spec and not in annotations', async () => {
     const { provision } = await createProvisionerFixture()
     const storageClass = aClass({
       'csi.storage.k8s.io/node-stage-secret-name': '${pvc.name}',
@@ -83,7 +83,7 @@ describe('createCsiProvisioner', () => {
     expect(volume.annotations).toBeUndefined()
   })
 
-  it('PROV-9 passes the names of the claim and the volume if the option is set', async () => {
+  it('passes the names of the claim and the volume if the option is set', async () => {
     const { provision, driver } = await createProvisionerFixture({ options: { extraCreateMetadata: true } })
     await provision()
     expect(driver.createRequests[0]!.parameters).toEqual({
@@ -225,7 +225,7 @@ describe('rejection before CreateVolume', () => {
     expect(driver.createRequests).toEqual([])
   })
 
-  it('PROV-9 rejects a request if the driver cannot create volumes', async () => {
+  it('rejects a request if the driver cannot create volumes', async () => {
     const { provision, driver } = await createProvisionerFixture({ facts: factsOf([]) })
     expect(await provision()).toMatchObject({
       is: 'failed',
@@ -235,7 +235,7 @@ describe('rejection before CreateVolume', () => {
     expect(driver.createRequests).toEqual([])
   })
 
-  it('PROV-9 ignores a claim with an unknown data source and records an event about the populator', async () => {
+  it('ignores a claim with an unknown data source and records an event about the populator', async () => {
     const { provision, provisioner, driver, events, signal } = await createProvisionerFixture()
     const claim = aClaim({ dataSourceRef: { apiGroup: 'example.com', kind: 'Image', name: 'x' } })
     expect(await provision({ claim })).toMatchObject({ is: 'ignored' })
@@ -280,7 +280,7 @@ describe('failures of the driver', () => {
     },
   )
 
-  it('PROV-9 returns reschedule if the storage of a selected node is exhausted', async () => {
+  it('CAP-13 returns reschedule if the storage of a selected node is exhausted', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: TOPOLOGY_FACTS })
     await createNode(apiServer, 'node-a', { zone: 'a' })
     driver.setReplies(failCreateVolume('RESOURCE_EXHAUSTED'))

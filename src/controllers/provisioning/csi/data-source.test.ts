@@ -55,7 +55,7 @@ const readFinalizers = async (apiServer: ServerFixture) =>
   (await apiServer.get(`${CLAIMS}/source`)).json.metadata.finalizers
 
 describe('clone of a claim', () => {
-  it('PROV-9 passes the source volume and protects the source', async () => {
+  it('passes the source volume and protects the source', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await createSource(apiServer)
     expect(await provision({ claim: aClaim(CLAIM_SOURCE) })).toMatchObject({ is: 'provisioned' }) // the source has another class
@@ -66,7 +66,7 @@ describe('clone of a claim', () => {
     expect(await readFinalizers(apiServer)).toContain('provisioner.storage.kubernetes.io/cloning-protection')
   })
 
-  it('PROV-9 allows a larger volume than the source, and rejects a reply that is smaller than requested', async () => {
+  it('allows a larger volume than the source, and rejects a reply that is smaller than requested', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await createSource(apiServer)
     const claim = aClaim({ ...CLAIM_SOURCE, resources: { requests: { storage: '200' } } })
@@ -79,7 +79,7 @@ describe('clone of a claim', () => {
     expect(messageOf(await provision({ claim }))).toContain('capacity 100 less than requested capacity 200')
   })
 
-  it('PROV-9 deletes the new volume if the CreateVolume reply has no content source', async () => {
+  it('deletes the new volume if the CreateVolume reply has no content source', async () => {
     const { apiServer, provision, driver } = await createProvisionerFixture({ facts: FACTS })
     await createSource(apiServer)
     driver.setReplies({ createVolume: async () => ({ volume: { volumeId: 'empty', capacityBytes: 100n } }) })
@@ -190,7 +190,7 @@ describe('restore of a snapshot', () => {
     options = {},
   ) => createProvisionerFixture({ facts: FACTS, wrapClient: serveSnapshots(snapshots, contents, patches), options })
 
-  it('PROV-9 passes the snapshot and protects it', async () => {
+  it('passes the snapshot and protects it', async () => {
     const patches: PatchBody[] = []
     const { provision, driver } = await start([aSnapshot()], [aContent()], patches)
     expect(await provision({ claim: aClaim(SNAPSHOT_SOURCE) })).toMatchObject({ is: 'provisioned' })
@@ -274,7 +274,7 @@ describe('restore of a snapshot', () => {
     expect(driver.createRequests).toEqual([])
   })
 
-  it('PROV-9 continues a restore in progress and allows another volume mode by annotation of the content or by option', async () => {
+  it('continues a restore in progress and allows another volume mode by annotation of the content or by option', async () => {
     const finalizers = ['provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection']
     const deletedSnapshot = aSnapshot({ deletionTimestamp: '2026-01-01T00:00:00Z', finalizers })
     const restoringFixture = await start([deletedSnapshot], [aContent()])

@@ -56,10 +56,10 @@ function referenceOf(
   const className = volume.spec?.storageClassName ?? ''
   const storageClass = className ? classOf(className) : undefined
   if (!storageClass)
-    return { missingReason: className ? `its class "${className}" does not exist` : 'the volume has no class' }
+    return { missingReason: className ? `class "${className}" does not exist` : 'the volume has no class' }
   const { claimRef } = volume.spec ?? {}
   if (!claimRef) return { missingReason: 'the volume has no claimRef' }
   const claim = { metadata: { name: claimRef.name, namespace: claimRef.namespace } }
   const ref = resolveSecretRef('provisioner-secret', storageClass.parameters, { volumeName, claim })
-  return ref ?? { missingReason: `its class "${className}" names none` }
+  return ref ?? { missingReason: `class "${className}" names no Secret` }
 }

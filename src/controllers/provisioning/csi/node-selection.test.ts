@@ -49,7 +49,7 @@ async function createNodeFixture(overrides: Partial<NodeDeployment> = {}, availa
 }
 
 describe('a per-node provisioner', () => {
-  it('PROV-9 accepts only claims of its node', async () => {
+  it('accepts only claims of its node', async () => {
     const { accepts, setSelectedNode, driver, provisioner, signal, getClaim } = await createNodeFixture()
     await setSelectedNode('node-2')
     expect(await accepts()).toBe(false)
@@ -64,7 +64,7 @@ describe('a per-node provisioner', () => {
     ])
   })
 
-  it('PROV-9 ignores claims that wait for a pod, and claims without a node if immediate binding is off', async () => {
+  it('ignores claims that wait for a pod, and claims without a node if immediate binding is off', async () => {
     const delayedFixture = await createNodeFixture()
     expect(await delayedFixture.accepts(aClass({}, { volumeBindingMode: 'WaitForFirstConsumer' }))).toBe(false)
     expect(await delayedFixture.selectedNode()).toBeUndefined()
@@ -73,7 +73,7 @@ describe('a per-node provisioner', () => {
     expect(await fixtureWithoutBinding.selectedNode()).toBeUndefined()
   })
 
-  it('PROV-9 selects its own node after a delay if it has capacity', async () => {
+  it('selects its own node after a delay if it has capacity', async () => {
     const { accepts, measure, selectedNode, driver } = await createNodeFixture()
     const { value, ms } = await measure(accepts())
     expect(value).toBe(false) // the change to the claim triggers another reconcile
@@ -83,7 +83,7 @@ describe('a per-node provisioner', () => {
     expect(driver.capacityRequests).toMatchObject([{ accessibleTopology: { segments: { host: 'node-1' } } }])
   })
 
-  it('PROV-9 stops waiting when another node is selected', async () => {
+  it('stops waiting when another node is selected', async () => {
     const { accepts, measure, setSelectedNode, selectedNode } = await createNodeFixture()
     const acceptance = accepts()
     await new Promise((resolve) => setImmediate(resolve))
@@ -107,7 +107,7 @@ describe('a per-node provisioner', () => {
     expect(await selectedNode()).toBe('node-1')
   })
 
-  it('PROV-9 selects its own node if GetCapacity fails', async () => {
+  it('selects its own node if GetCapacity fails', async () => {
     const { accepts, measure, selectedNode, driver } = await createNodeFixture()
     driver.setReplies({
       getCapacity: async () => {
@@ -118,14 +118,14 @@ describe('a per-node provisioner', () => {
     expect(await selectedNode()).toBe('node-1')
   })
 
-  it('PROV-9 ignores claims of classes whose allowed topologies exclude its node', async () => {
+  it('ignores claims of classes whose allowed topologies exclude its node', async () => {
     const { accepts, selectedNode } = await createNodeFixture()
     const allowedTopologies = [{ matchLabelExpressions: [{ key: 'host', values: ['node-2'] }] }]
     expect(await accepts(aClass({}, { allowedTopologies }))).toBe(false)
     expect(await selectedNode()).toBeUndefined()
   })
 
-  it('PROV-9 reads the claim again after a conflict', async () => {
+  it('reads the claim again after a conflict', async () => {
     const { accepts, measure, apiServer, selectedNode, driver } = await createNodeFixture()
     let changes = 0
     driver.setReplies({

@@ -14,7 +14,7 @@ describe('singleNodeTopology', () => {
       claimTopology: { node: undefined },
     })
 
-  it('PROV-9 restricts volumes to its node and reschedules pods of other nodes', () => {
+  it('restricts volumes to its node and reschedules pods of other nodes', () => {
     expect(plan('node-1')?.requisite).toEqual([[['host', 'node-1']]])
     expect(() => plan('node-2')).toThrowError(expect.objectContaining({ failure: 'reschedule' }))
   })

@@ -55,7 +55,7 @@ describe('driverParameters', () => {
 })
 
 describe('metadataParameters', () => {
-  it('PROV-9 returns the names of the claim and the volume', () => {
+  it('returns the names of the claim and the volume', () => {
     expect(metadataParameters({ metadata: { name: 'orders', namespace: 'shop' } } as never, 'pvc-1')).toEqual({
       'csi.storage.k8s.io/pvc/name': 'orders',
       'csi.storage.k8s.io/pvc/namespace': 'shop',
@@ -71,7 +71,7 @@ describe('fsTypeOf', () => {
     ['ext4', {}, 'ext4'],
     ['', {}, ''],
     ['ext4', { fstype: '' }, 'ext4'],
-  ])('PROV-9 returns %j for parameters %j and default %j', (fsType, parameters, defaultFsType) => {
+  ])('returns %j for parameters %j and default %j', (fsType, parameters, defaultFsType) => {
     expect(fsTypeOf(parameters as Record<string, string>, defaultFsType)).toBe(fsType)
   })
 

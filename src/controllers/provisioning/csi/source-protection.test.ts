@@ -41,7 +41,7 @@ const claimSpec = (overrides: object = {}) => ({
 })
 
 describe('createSourceProtection', () => {
-  it('PROV-9 releases a deleted source after the clone is bound', async () => {
+  it('releases a deleted source after the clone is bound', async () => {
     const { apiServer, waitUntil, stuckMessages } = await start()
     await apiServer.post(CLAIMS, { metadata: { name: 'source', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
     const dataSource = { kind: 'PersistentVolumeClaim', name: 'source' }
@@ -49,7 +49,7 @@ describe('createSourceProtection', () => {
     await apiServer.delete(`${CLAIMS}/source`)
     await apiServer.patch(`${CLAIMS}/source`, { metadata: { finalizers: [CLONE_FINALIZER] } }, 'merge') // removes pvc-protection
     await waitUntil(
-      () => stuckMessages().includes('claim default/copy is being copied from it'),
+      () => stuckMessages().includes('claim default/copy is being cloned from claim default/source'),
       'the message to be reported',
     )
     expect((await apiServer.get(`${CLAIMS}/source`)).status).toBe(200)
@@ -57,7 +57,7 @@ describe('createSourceProtection', () => {
     await waitUntil(async () => (await apiServer.get(`${CLAIMS}/source`)).status === 404, 'the source to be deleted')
   })
 
-  it('PROV-9 releases a deleted source after the cloning claim is deleted', async () => {
+  it('releases a deleted source after the cloning claim is deleted', async () => {
     const { apiServer, waitUntil } = await start()
     const dataSource = { kind: 'PersistentVolumeClaim', name: 'source' }
     await apiServer.post(CLAIMS, { metadata: { name: 'kept', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
@@ -71,7 +71,7 @@ describe('createSourceProtection', () => {
     expect((await apiServer.get(`${CLAIMS}/kept`)).json.metadata.finalizers).toContain(CLONE_FINALIZER)
   })
 
-  it('PROV-9 releases a snapshot after the restore, and a snapshot with a leftover finalizer', async () => {
+  it('releases a snapshot after the restore, and a snapshot with a leftover finalizer', async () => {
     const aProtectedSnapshot = (name: string) => ({
       metadata: { name, namespace: 'default', uid: name, resourceVersion: '1', finalizers: [SNAPSHOT_FINALIZER] },
     })
@@ -98,7 +98,7 @@ describe('createSourceProtection', () => {
     snapshots.set('snap', aProtectedSnapshot('snap')) // as set by the provisioner before CreateVolume
     const isProtected = (name: string) => snapshots.get(name).metadata.finalizers.length > 0
     await waitUntil(
-      () => stuckMessages().includes('claim default/restored is being restored from it'),
+      () => stuckMessages().includes('claim default/restored is being restored from snapshot default/snap'),
       'the message to be reported',
     )
     await waitUntil(() => !isProtected('left-over'), 'the leftover snapshot to be released')

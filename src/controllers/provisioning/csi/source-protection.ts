@@ -1,7 +1,7 @@
-// Removes the finalizer that clone-source.ts and snapshot-source.ts set on data sources when no volume is being created
-// from them. Changes of source claims and of the claims that refer to a source trigger a reconcile. Snapshots are not
-// watched, so snapshots with a leftover finalizer are listed at the start and every few minutes.
-
+// Removes the finalizer that clone-source.ts and snapshot-source.ts set on data sources. From a snapshot, it is removed once no
+// pending claim is restored from the snapshot; from a source claim, only if the claim is also being deleted. Changes to source
+// claims and to claims that refer to a source trigger a reconcile. Snapshots are not watched: all of them are listed at the
+// start and every few minutes, and those with the finalizer are enqueued.
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { isConflict, isForbidden, isNotFound } from '../../../api/status-error.ts'
@@ -41,8 +41,8 @@ export function createSourceProtection(deps: ControllerDeps, options: SourceProt
   const { client, caches, clock, random, log, metrics } = deps
   const { workers = 1, sweepIntervalMs = SWEEP_INTERVAL_MS } = options
   const claims = caches.of(persistentVolumeClaimKind)
-  claims.addIndex(BY_CLONE_SOURCE, cloneSources)
-  claims.addIndex(BY_SNAPSHOT, snapshotSources)
+  claims.addIndex(BY_CLONE_SOURCE, cloneSourceKeys)
+  claims.addIndex(BY_SNAPSHOT, snapshotKeys)
   const sharedOptions = { clock, random, log, workers, metrics, workerBudget: deps.workerBudget }
   const cloneController = createController({
     ...sharedOptions,
@@ -50,14 +50,14 @@ export function createSourceProtection(deps: ControllerDeps, options: SourceProt
     operation: { component: 'provisioner', name: 'ReleaseSource' },
     sources: [
       source({ cache: claims, keysOf: (claim) => (isAwaitingRelease(claim) ? [keyOfObject(claim)] : []) }),
-      source({ cache: claims, keysOf: cloneSources }),
+      source({ cache: claims, keysOf: cloneSourceKeys }),
     ],
     reconcile: (key, signal) => releaseCloneSource(key, { client, claims }, signal),
   })
   const snapshotController = createController({
     ...sharedOptions,
     name: 'snapshot-sources',
-    sources: [source({ cache: claims, keysOf: snapshotSources })],
+    sources: [source({ cache: claims, keysOf: snapshotKeys })],
     reconcile: (key, signal) => releaseSnapshot(key, { client, claims }, signal),
   })
   const controllers = [cloneController, snapshotController]
@@ -86,10 +86,10 @@ export function createSourceProtection(deps: ControllerDeps, options: SourceProt
 const isAwaitingRelease = ({ metadata }: Claim): boolean =>
   metadata.deletionTimestamp !== undefined && (metadata.finalizers?.includes(CLONE_FINALIZER) ?? false)
 
-const cloneSources = (claim: Claim): string[] => sourcesOf(claim, 'clone')
-const snapshotSources = (claim: Claim): string[] => sourcesOf(claim, 'snapshot')
+const cloneSourceKeys = (claim: Claim): string[] => sourceKeysOf(claim, 'clone')
+const snapshotKeys = (claim: Claim): string[] => sourceKeysOf(claim, 'snapshot')
 
-function sourcesOf(claim: Claim, type: 'clone' | 'snapshot'): string[] {
+function sourceKeysOf(claim: Claim, type: 'clone' | 'snapshot'): string[] {
   try {
     const dataSource = dataSourceOf(claim)
     return dataSource?.is === type ? [`${dataSource.namespace}/${dataSource.name}`] : []
@@ -110,32 +110,33 @@ async function releaseCloneSource(key: string, { client, claims }: SourceDeps, s
   if (!sourceClaim || !isAwaitingRelease(sourceClaim)) return done
   const clone =
     findPendingClaim(claims.byIndex(BY_CLONE_SOURCE, key)) ??
-    (await findUncachedClaim(client, key, cloneSources, signal))
-  if (clone) return stuck(`claim ${keyOfObject(clone)} is being copied from it`)
+    (await findPendingClaimOnServer(client, key, cloneSourceKeys, signal))
+  if (clone) return stuck(`claim ${keyOfObject(clone)} is being cloned from claim ${key}`)
   return tryRelease(() => removeFinalizer(client, persistentVolumeClaimKind, sourceClaim, CLONE_FINALIZER, signal))
 }
 
 async function releaseSnapshot(key: string, { client, claims }: SourceDeps, signal: AbortSignal): Promise<Outcome> {
   const restoringClaim = findPendingClaim(claims.byIndex(BY_SNAPSHOT, key))
-  if (restoringClaim) return stuck(`claim ${keyOfObject(restoringClaim)} is being restored from it`)
+  if (restoringClaim) return stuck(`claim ${keyOfObject(restoringClaim)} is being restored from snapshot ${key}`)
   if (!(await client.serves(volumeSnapshotKind))) return done
   return tryRelease(async () => {
     const snapshot = await client.get(volumeSnapshotKind, refOfKey(key), { signal })
     if (!snapshot.metadata.finalizers?.includes(SNAPSHOT_FINALIZER)) return
-    if (await findUncachedClaim(client, key, snapshotSources, signal)) return // the change to that claim triggers another reconcile
+    // If a claim is found, its next change triggers another reconcile.
+    if (await findPendingClaimOnServer(client, key, snapshotKeys, signal)) return
     await removeFinalizer(client, volumeSnapshotKind, snapshot, SNAPSHOT_FINALIZER, signal)
   })
 }
 
 /** Lists claims from the server, because the cache may not contain a claim that another provisioner has just started to fill. */
-async function findUncachedClaim(
+async function findPendingClaimOnServer(
   client: Client,
   key: string,
-  sourcesOfClaim: (claim: Claim) => string[],
+  sourceKeys: (claim: Claim) => string[],
   signal: AbortSignal,
 ) {
   const { items } = await client.list(persistentVolumeClaimKind, { namespace: refOfKey(key).namespace ?? '', signal })
-  return findPendingClaim(items.filter((claim) => sourcesOfClaim(claim).includes(key)))
+  return findPendingClaim(items.filter((claim) => sourceKeys(claim).includes(key)))
 }
 
 const findPendingClaim = (claims: readonly Claim[]) =>
@@ -148,7 +149,7 @@ async function tryRelease(release: () => Promise<void>): Promise<Outcome> {
   } catch (error) {
     if (isNotFound(error)) return done
     if (isConflict(error)) return backOff('the source changed during the reconcile')
-    if (isForbidden(error)) return stuck(`cannot remove the finalizer: ${(error as Error).message}`)
+    if (isForbidden(error)) return stuck(`cannot remove the finalizer of the source: ${(error as Error).message}`)
     throw error
   }
 }

@@ -67,13 +67,13 @@ const RACKS = topologiesOf({
 })
 
 describe('topologyRequirement with delayed binding', () => {
-  it('PROV-9 returns only the selected node with strict topology', () => {
+  it('returns only the selected node with strict topology', () => {
     const { requisite, preferred } = plan({ selectedNode: 'in-z2', strict: true })!
     expect(formatTerms(requisite)).toEqual(['zone=z2'])
     expect(formatTerms(preferred)).toEqual(['zone=z2'])
   })
 
-  it('PROV-9 rejects a selected node outside the allowed topologies with strict topology', () => {
+  it('rejects a selected node outside the allowed topologies with strict topology', () => {
     const requirement = plan({
       nodes: RACKS,
       selectedNode: 'b',
@@ -88,13 +88,13 @@ describe('topologyRequirement with delayed binding', () => {
     expect(error.message).toContain('selected node "b" topology {rack: rA, zone: z2} is not in allowed topologies')
   })
 
-  it('PROV-9 returns the terms of all nodes and prefers the selected node', () => {
+  it('returns the terms of all nodes and prefers the selected node', () => {
     const { requisite, preferred } = plan({ selectedNode: 'in-z2' })!
     expect(formatTerms(requisite)).toEqual(['zone=z1', 'zone=z2', 'zone=z3'])
     expect(formatTerms(preferred)).toEqual(['zone=z2', 'zone=z3', 'zone=z1'])
   })
 
-  it('PROV-9 returns each combination of the allowed topologies and prefers the selected node', () => {
+  it('returns each combination of the allowed topologies and prefers the selected node', () => {
     const requirement = plan({
       nodes: RACKS,
       selectedNode: 'b',
@@ -114,17 +114,17 @@ describe('topologyRequirement with delayed binding', () => {
     ])
   })
 
-  it('PROV-9 returns only the keys of the allowed topologies if the node has more keys', () => {
+  it('returns only the keys of the allowed topologies if the node has more keys', () => {
     const requirement = plan({ nodes: RACKS, selectedNode: 'b', allowedTopologies: aSelector({ zone: ['z1', 'z2'] }) })
     expect(formatTerms(requirement?.preferred)).toEqual(['zone=z2', 'zone=z1'])
   })
 
-  it('PROV-9 rejects a node outside the allowed topologies', () => {
+  it('rejects a node outside the allowed topologies', () => {
     const error = catchError(() => plan({ selectedNode: 'in-z3', allowedTopologies: aSelector({ zone: ['z1'] }) }))
     expect(error.message).toContain('from selected node "in-z3" is not in requisite: {zone: z1}')
   })
 
-  it('PROV-9 includes nodes without the driver and returns each distinct term once', () => {
+  it('includes nodes without the driver and returns each distinct term once', () => {
     const nodes = topologiesOf({
       a: { labels: { zone: 'z1' }, keys: ['zone'] },
       twin: { labels: { zone: 'z1' }, keys: ['zone'] },
@@ -134,7 +134,7 @@ describe('topologyRequirement with delayed binding', () => {
     expect(formatTerms(plan({ nodes, selectedNode: 'a' })?.requisite)).toEqual(['zone=z1', 'zone=z2'])
   })
 
-  it('PROV-9 reschedules if the node has no CSINode, and retries if it has no keys or labels', () => {
+  it('reschedules if the node has no CSINode, and retries if it has no keys or labels', () => {
     const nodes = topologiesOf({
       none: { labels: { zone: 'z1' } },
       keyless: { labels: { zone: 'z1' }, keys: [] },
@@ -149,14 +149,14 @@ describe('topologyRequirement with delayed binding', () => {
     expect(catchError(() => plan({ nodes, selectedNode: 'gone' })).failure).toBe('noChange')
   })
 
-  it('PROV-9 returns the same requirement in a retry after the node was deleted', () => {
+  it('returns the same requirement in a retry after the node was deleted', () => {
     const claimTopology = { node: 'in-z2' }
     const firstRequirement = plan({ selectedNode: 'in-z2', claimTopology })
     expect(plan({ selectedNode: 'in-z2', claimTopology, nodes: topologiesOf({}) })).toEqual(firstRequirement)
     expect(catchError(() => plan({ selectedNode: 'in-z2', nodes: topologiesOf({}) })).failure).toBe('reschedule')
   })
 
-  it('PROV-9 reschedules in a retry if the CSINode was deleted after its node', () => {
+  it('reschedules in a retry if the CSINode was deleted after its node', () => {
     const claimTopology = { node: 'lost' }
     const topologiesWithoutNode = topologiesOf({ lost: { keys: ['zone'] } })
     expect(catchError(() => plan({ selectedNode: 'lost', nodes: topologiesWithoutNode, claimTopology })).failure).toBe(
@@ -166,7 +166,7 @@ describe('topologyRequirement with delayed binding', () => {
     expect(retry.failure).toBe('reschedule')
   })
 
-  it('PROV-9 reads labels that are added before a retry', () => {
+  it('reads labels that are added before a retry', () => {
     const claimTopology = { node: 'late' }
     const unlabeled = topologiesOf({ late: { labels: {}, keys: ['zone'] } })
     catchError(() => plan({ selectedNode: 'late', nodes: unlabeled, claimTopology }))
@@ -176,13 +176,13 @@ describe('topologyRequirement with delayed binding', () => {
 })
 
 describe('topologyRequirement with immediate binding', () => {
-  it("PROV-9 returns the terms of all nodes and prefers the term at the claim's index", () => {
+  it("returns the terms of all nodes and prefers the term at the claim's index", () => {
     const requirement = plan({ claimName: 'data-web-1' })
     expect(formatTerms(requirement?.requisite)).toEqual(['zone=z1', 'zone=z2', 'zone=z3'])
     expect(formatTerms(requirement?.preferred)).toEqual(['zone=z2', 'zone=z3', 'zone=z1'])
   })
 
-  it('PROV-9 returns the allowed topologies regardless of the nodes', () => {
+  it('returns the allowed topologies regardless of the nodes', () => {
     const requirement = plan({
       claimName: 'data-web-1',
       nodes: topologiesOf({}),
@@ -192,18 +192,18 @@ describe('topologyRequirement with immediate binding', () => {
     expect(formatTerms(requirement?.preferred)).toEqual(['zone=b', 'rack=1 zone=a', 'zone=a'])
   })
 
-  it('PROV-9 returns no requirement if the option is off or the class has only empty terms', () => {
+  it('returns no requirement if the option is off or the class has only empty terms', () => {
     expect(plan({ immediate: false })).toBeUndefined()
     expect(plan({ allowedTopologies: [{ matchLabelExpressions: [] }] })).toBeUndefined()
   })
 
-  it('PROV-9 retries if no node has keys or labels', () => {
+  it('retries if no node has keys or labels', () => {
     expect(catchError(() => plan({ nodes: topologiesOf({}) })).message).toContain('no available topology found')
     const unlabeled = topologiesOf({ a: { labels: {}, keys: ['zone'] } })
     expect(catchError(() => plan({ nodes: unlabeled }))).toMatchObject({ failure: 'noChange' })
   })
 
-  it('PROV-9 rotates the claims of a StatefulSet over the zones', () => {
+  it('rotates the claims of a StatefulSet over the zones', () => {
     const nodes = nodesInZones('1', '2', '3', '4')
     const firstPreferredTerm = (claimName: string) => formatTerms(plan({ claimName, nodes })?.preferred)?.[0]
     expect([1, 2, 3, 4].map((n) => firstPreferredTerm(`x-testset-${n}`))).toEqual([
@@ -221,11 +221,11 @@ describe('spreadIndex', () => {
     ['testset', 0x61628cc3],
     ['web', 0x46661985],
     ['', 0x811c9dc5],
-  ])('PROV-9 computes the FNV-1 of %j as external-provisioner does', (text, hash) => {
+  ])('computes the FNV-1 of %j as external-provisioner does', (text, hash) => {
     expect(fnv1(text)).toBe(hash)
   })
 
-  it("PROV-9 adds the StatefulSet ordinal to the name's hash", () => {
+  it("adds the StatefulSet ordinal to the name's hash", () => {
     expect(spreadIndex('data-web-0', 3)).toBe(0)
     expect(spreadIndex('web-5', 3)).toBe(spreadIndex('data-web-5', 3))
     expect(spreadIndex('web-4294967296', 7)).toBe(fnv1('web-4294967296') % 7) // not a 32-bit number
@@ -233,7 +233,7 @@ describe('spreadIndex', () => {
     expect(spreadIndex('a-4294967295', 5)).toBe(((fnv1('a') + 4294967295) % 2 ** 32) % 5)
   })
 
-  it('PROV-9 returns consecutive indexes for consecutive ordinals', () => {
+  it('returns consecutive indexes for consecutive ordinals', () => {
     fc.assert(
       fc.property(
         fc.stringMatching(/^[a-z][a-z-]{0,8}[a-z]$/),

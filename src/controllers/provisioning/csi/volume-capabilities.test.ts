@@ -9,7 +9,7 @@ const modesOf = (accessModes: string[], overrides: Partial<typeof options> = {})
   )
 
 describe('volumeCapabilities', () => {
-  it('PROV-9 returns one capability per access mode', () => {
+  it('returns one capability per access mode', () => {
     expect(modesOf(['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany'])).toEqual([
       Mode.SINGLE_NODE_WRITER,
       Mode.MULTI_NODE_READER_ONLY,
@@ -18,7 +18,7 @@ describe('volumeCapabilities', () => {
     expect(modesOf(['ReadWriteOncePod'])).toEqual([Mode.SINGLE_NODE_WRITER])
   })
 
-  it('PROV-9 uses the single-node multi-writer modes if the driver supports them', () => {
+  it('uses the single-node multi-writer modes if the driver supports them', () => {
     expect(modesOf(['ReadWriteOnce'], { supportsSingleNodeMultiWriter: true })).toEqual([Mode.SINGLE_NODE_MULTI_WRITER])
     expect(modesOf(['ReadWriteOncePod'], { supportsSingleNodeMultiWriter: true })).toEqual([
       Mode.SINGLE_NODE_SINGLE_WRITER,
@@ -26,7 +26,7 @@ describe('volumeCapabilities', () => {
     expect(modesOf(['ReadWriteMany'], { supportsSingleNodeMultiWriter: true })).toEqual([Mode.MULTI_NODE_MULTI_WRITER])
   })
 
-  it('PROV-9 sets the file system and mount options, or block access', () => {
+  it('sets the file system and mount options, or block access', () => {
     const claim = { metadata: {}, spec: { accessModes: ['ReadWriteOnce'], volumeMode: 'Filesystem' } }
     expect(volumeCapabilities(claim as never, options)[0]!.accessType).toEqual({
       case: 'mount',

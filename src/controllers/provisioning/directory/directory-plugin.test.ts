@@ -200,7 +200,7 @@ describe('openDirectoryPlugin', () => {
     expect(await isOutsideUnchanged()).toBe(true)
   })
 
-  it('PROV-8 resolves a link to the root only at the start', async () => {
+  it('resolves a link to the root only at the start', async () => {
     await mkdir(join(dir, 'disk'))
     await symlink(join(dir, 'disk'), join(dir, 'alias'))
     const provisioner = await openProvisioner({ root: join(dir, 'alias') })
@@ -281,7 +281,7 @@ describe('openDirectoryPlugin', () => {
     })
   })
 
-  it('PROV-8 rejects unusable roots with a reason', async () => {
+  it('rejects unusable roots with a reason', async () => {
     await writeFile(join(dir, 'file'), '')
     await expect(openProvisioner({ root: join(dir, 'file') })).rejects.toThrow(/Cannot use .*file/)
     await expect(openProvisioner({ root: '/' })).rejects.toThrow('choose another directory')
@@ -295,7 +295,7 @@ describe('openDirectoryPlugin', () => {
     expect(result).toEqual({ is: 'failed', failure: 'final', message: expect.stringMatching(expectedMessage) })
   })
 
-  it('PROV-11 restricts volumes to its node and reschedules pods of other nodes', async () => {
+  it('restricts volumes to its node and reschedules pods of other nodes', async () => {
     const provisioner = await openProvisioner({ node: 'n1' })
     const volume = await provision({ selectedNode: 'n1' }, provisioner)
     expect(volume.spec.nodeAffinity?.required?.nodeSelectorTerms).toEqual([
@@ -305,7 +305,7 @@ describe('openDirectoryPlugin', () => {
     expect(result).toMatchObject({ is: 'failed', failure: 'reschedule', message: expect.stringContaining('"n2"') })
   })
 
-  it('PROV-8 has the name of the directory provisioner', async () => {
+  it('has the name of the directory provisioner', async () => {
     expect((await openProvisioner()).name).toBe(DIRECTORY_PROVISIONER)
   })
 })

@@ -1,5 +1,5 @@
 // The built-in directory provisioner. A volume is a directory with the name of the volume, directly below a root
-// directory. Its size is not limited, and it is reachable only from this machine.
+// directory. Its size is not limited, and it is reachable only from the node on which the provisioner runs.
 //   <root>/pvc-1             a volume
 //   <root>/.deleting-pvc-1   a volume being deleted; the deletion is resumed after a crash
 //   <root>/.archived-pvc-1   a volume deleted with onDelete: archive, which the provisioner never changes again
@@ -23,7 +23,7 @@ export const DIRECTORY_PROVISIONER = 'stowage.dev/directory'
 export interface DirectoryPluginOptions {
   /** The path of the root directory, which is created if it does not exist, or an open root. */
   readonly root: string | Root
-  /** The kubernetes.io/hostname of this machine. If set, volumes are restricted to that node. */
+  /** The kubernetes.io/hostname of the node on which the provisioner runs. If set, volumes are restricted to that node. */
   readonly node?: string
   readonly log?: Logger
 }

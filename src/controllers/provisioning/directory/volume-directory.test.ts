@@ -72,7 +72,7 @@ describe('directoryOf and volumeNameAt', () => {
     )
   })
 
-  it('PROV-11 map every accepted name to a path and back', () => {
+  it('map every accepted name to a path and back', () => {
     fc.assert(
       fc.property(
         fc.oneof(

@@ -1,6 +1,7 @@
 // Checks the volume that a plugin returned against the request and converts it to a new volume, and converts existing volumes
 // to the form that plugins receive. Pure. check-volume.ts checks the minimum size, as for every provisioner.
 import { inspect } from 'node:util'
+import { isRecord } from '../../../api/decode.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { type VolumeSourceName, volumeSources } from '../../../api/kinds/volume/volume-source-rules.ts'
 import { labelValueProblems, qualifiedNameProblems } from '../../../api/names.ts'
@@ -114,9 +115,6 @@ function findTypeProblem(result: ProvisionedVolume): string | undefined {
 
 const isSize = (value: unknown): value is bigint | number =>
   (typeof value === 'bigint' || Number.isSafeInteger(value)) && (value as bigint | number) > 0
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const inspectShort = (value: unknown): string => truncate(inspect(value, { depth: 1 }))
 
