@@ -404,7 +404,7 @@ describe('the diagnosis of a node whose labels do not match its drivers', () => 
     return { metadata, status: { ...status, conditions: [...status.conditions, condition] } }
   }
 
-  it('PLUS-18 names the missing label and the command that sets it', () => {
+  it('PLUS-1 names the missing label and the command that sets it', () => {
     const diagnosis = diagnoseIn({ nodes: [node('a')], csiNodes: [csiNode('a', aDriver('zone'))] }, target)
     expect(diagnosis).toMatchObject({ state: 'failed', reason: 'TopologyLabelsMissing' })
     expect(diagnosis.children?.[0]?.fixes).toContainEqual(
@@ -414,7 +414,7 @@ describe('the diagnosis of a node whose labels do not match its drivers', () => 
     expect(diagnoseIn(matching, target)).toMatchObject({ state: 'ready', reason: 'Ready' })
   })
 
-  it('PLUS-18 names the label for a pod whose claim is not provisioned for the node', () => {
+  it('PLUS-1 names the label for a pod whose claim is not provisioned for the node', () => {
     const lists = {
       nodes: [node('a')],
       csiNodes: [csiNode('a', aDriver('zone'))],
@@ -425,7 +425,7 @@ describe('the diagnosis of a node whose labels do not match its drivers', () => 
     expect(JSON.stringify(diagnoseIn(lists, pod))).toContain('the node lacks the label zone')
   })
 
-  it('PLUS-18 shows the conditions that the labels do not explain', () => {
+  it('PLUS-1 shows the conditions that the labels do not explain', () => {
     const csiNodes = [csiNode('a', aDriver())]
     const conflict = withCondition('TopologyConflict', 'LabelConflict', 'zone=b')
     expect(diagnoseIn({ nodes: [conflict], csiNodes }, target)).toMatchObject({

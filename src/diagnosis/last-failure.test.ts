@@ -10,13 +10,13 @@ describe('the last failure of a driver call', () => {
     ['InvalidArgument', 'create', 'true'],
     ['OutOfRange', 'expand', 'true'],
     ['Unavailable', 'expand', 'false'],
-  ] as const)('PLUS-1 has the code %s and, for %s, isFinal %s', (code, operation, isFinal) => {
+  ] as const)('has the code %s and, for %s, isFinal %s', (code, operation, isFinal) => {
     const message = `failed to provision volume: rpc error: code = ${code} desc = no`
     const diagnosis = diagnoseFailure(message, operation, { subject })
     expect(diagnosis).toMatchObject({ state: 'failed', reason: 'LastAnswer', numbers: { code, isFinal } })
   })
 
-  it('PLUS-1 has no code if the message contains none', () => {
+  it('has no code if the message contains none', () => {
     expect(diagnoseFailure('the disk is gone', 'create', { subject })).toMatchObject({
       reason: 'LastFailure',
       numbers: {},

@@ -13,18 +13,18 @@ describe('chooseBytes', () => {
     ['the minimum for a smaller request', { requiredBytes: 128 * MIB, limitBytes: 0 }, 300 * MIB],
     ['the minimum for a smaller request below the limit', { requiredBytes: 1, limitBytes: GIB }, 300 * MIB],
     ['the minimum if it equals the limit', { requiredBytes: 128 * MIB, limitBytes: 300 * MIB }, 300 * MIB],
-  ])('SYS-6 returns %s', (_, range, bytes) => expect(chooseBytes(range, rules)).toBe(bytes))
+  ])('returns %s', (_, range, bytes) => expect(chooseBytes(range, rules)).toBe(bytes))
 
   it.each([
     { requiredBytes: 0, limitBytes: 299 * MIB },
     { requiredBytes: 10 * MIB, limitBytes: 299 * MIB },
-  ])('SYS-6 rejects a limit below the minimum: %j', (range) => {
+  ])('rejects a limit below the minimum: %j', (range) => {
     expect(() => chooseBytes(range, rules)).toThrow(
       'A volume with xfs needs at least 300Mi, but limit_bytes is 299Mi. Request that size or more.',
     )
   })
 
-  it('SYS-6 rejects a copy that is smaller than its source, and rounds a copy up to the minimum', () => {
+  it('rejects a copy that is smaller than its source, and rounds a copy up to the minimum', () => {
     const copy = { ...rules, sourceBytes: 400 * MIB, subject: 'A copy of 400Mi' }
     expect(() => chooseBytes({ requiredBytes: 350 * MIB, limitBytes: 0 }, copy)).toThrow(
       'A copy of 400Mi needs at least 400Mi. Request that size or more.',
@@ -37,7 +37,7 @@ describe('chooseBytes', () => {
 })
 
 describe('describeSizeMismatch', () => {
-  it('SYS-6 returns the difference between an existing volume and the request, if any', () => {
+  it('returns the difference between an existing volume and the request, if any', () => {
     expect(describeSizeMismatch({ requiredBytes: GIB, limitBytes: 2 * GIB }, GIB)).toBeUndefined()
     expect(describeSizeMismatch({ requiredBytes: GIB, limitBytes: 0 }, 300 * MIB)).toBe(
       'it has 300Mi, but 1Gi is requested',

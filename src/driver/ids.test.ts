@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest'
 import { isSnapshotId, isVolumeId, snapshotIdOf, volumeIdOf } from './ids.ts'
 
 describe('ids', () => {
-  it('PROV-5 are the same for the same name', () => {
+  it('are the same for the same name', () => {
     expect(volumeIdOf('pvc-1')).toBe(volumeIdOf('pvc-1'))
     expect(volumeIdOf('pvc-1')).toBe('v-6kdi4gvhzk3gsul43h22wg3zk7')
   })
 
-  it('SYS-6 are plain file names and unique for any name', () => {
+  it('are plain file names and unique for any name', () => {
     const namesById = new Map<string, string>()
     assert(
       property(string({ unit: 'binary', maxLength: 128 }), (name) => {
@@ -24,7 +24,7 @@ describe('ids', () => {
   })
 
   it.each(['../../etc/passwd', 'v-', 'fake-vol-id', `v-${'a'.repeat(27)}`, `v-${'a'.repeat(26)}/..`, '', 'v-\0'])(
-    'SYS-6 do not include %j',
+    'do not include %j',
     (text) => expect(isVolumeId(text)).toBe(false),
   )
 })

@@ -10,7 +10,7 @@ const createBlocker = () => {
 }
 
 describe('locks', () => {
-  it('SYS-6 reject a second operation on a volume until the first has completed', async () => {
+  it('reject a second operation on a volume until the first has completed', async () => {
     const locks = createLocks()
     const { released, release } = createBlocker()
     const firstRun = locks.run({ exclusive: ['a'] }, () => released)
@@ -23,7 +23,7 @@ describe('locks', () => {
     await expect(locks.run({ exclusive: ['a'] }, async () => 'again')).resolves.toBe('again')
   })
 
-  it('SYS-6 can be shared by several operations, which exclude an exclusive one', async () => {
+  it('can be shared by several operations, which exclude an exclusive one', async () => {
     const locks = createLocks()
     const [firstBlocker, secondBlocker] = [createBlocker(), createBlocker()]
     const firstRun = locks.run({ exclusive: ['x'], shared: ['source'] }, () => firstBlocker.released)
@@ -36,7 +36,7 @@ describe('locks', () => {
     await locks.run({ exclusive: ['source'] }, async () => {})
   })
 
-  it('SYS-6 are released after a failure, and not held by a rejected operation', async () => {
+  it('are released after a failure, and not held by a rejected operation', async () => {
     const locks = createLocks()
     await expect(locks.run({ exclusive: ['a'] }, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
     const { released, release } = createBlocker()

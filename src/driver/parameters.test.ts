@@ -6,11 +6,11 @@ import { changeRates, parseMutableParameters, parseParameters } from './paramete
 const MIB = 1_048_576
 
 describe('class parameters', () => {
-  it('PROV-19 default to reserved volumes without limits', () => {
+  it('default to reserved volumes without limits', () => {
     expect(parseParameters({}, {})).toEqual({ provisioning: 'reserved', overcommit: 1, rates: {} })
   })
 
-  it('PROV-19 specify file system, provisioning and limits', () => {
+  it('specify file system, provisioning and limits', () => {
     const parameters = { fsType: 'ext4', provisioning: 'thin', overcommit: '2.5', iops: '100', throughput: '10' }
     expect(parseParameters(parameters, {})).toEqual({
       fsType: 'ext4',
@@ -48,18 +48,18 @@ describe('class parameters', () => {
     expect(errorOf(() => parseMutableParameters({ iops: text }))).toMatch(/^iops /)
   })
 
-  it('VAC-5 reject an immutable key with the list of mutable ones', () => {
+  it('reject an immutable key with the list of mutable ones', () => {
     expect(errorOf(() => parseMutableParameters({ fsType: 'xfs' }))).toBe(
       'Unknown mutable parameter "fsType". Supported: iops, throughput.',
     )
   })
 
-  it('VAC-5 ignore the claim metadata of provisioners and resizers', () => {
+  it('ignore the claim metadata of provisioners and resizers', () => {
     const claimMetadata = { 'csi.storage.k8s.io/pvc/name': 'orders', 'csi.storage.k8s.io/pv/name': 'pv-1' }
     expect(parseParameters(claimMetadata, claimMetadata)).toEqual(parseParameters({}, {}))
   })
 
-  it('VAC-5 accept the same value in both maps and reject different ones', () => {
+  it('VAC-3 accept the same value in both maps and reject different ones', () => {
     expect(parseParameters({ throughput: '100' }, { throughput: '100Mi' }).rates).toEqual({
       throughputBytes: 100 * MIB,
     })
@@ -81,11 +81,11 @@ describe('class parameters', () => {
       { provisioning: 'thin', overcommit: '0.5' },
       'overcommit "0.5": expected a ratio from 1 to 100, such as 2 or 1.5.',
     ],
-  ])('PROV-19 reject %j', (parameters, message) => {
+  ])('reject %j', (parameters, message) => {
     expect(errorOf(() => parseParameters(parameters as Record<string, string>, {}))).toBe(message)
   })
 
-  it('SYS-6 are parsed or rejected with INVALID_ARGUMENT for any input', () => {
+  it('are parsed or rejected with INVALID_ARGUMENT for any input', () => {
     const key = constantFrom('fsType', 'provisioning', 'overcommit', 'iops', 'throughput', '__proto__', 'x')
     const map = dictionary(key, string())
     assert(

@@ -16,16 +16,16 @@ describe('toCsiError', () => {
     ['EROFS', /^FAILED_PRECONDITION: \/some\/path is on a file system that is read-only/],
     ['ENAMETOOLONG', /^INVALID_ARGUMENT/],
     ['EXOTIC', /^INTERNAL: EXOTIC\.$/],
-  ])('SYS-6 translates %s to a CSI code and a message', (code, pattern) => {
+  ])('translates %s to a CSI code and a message', (code, pattern) => {
     expect(describeError(errno(code))).toMatch(pattern)
   })
 
-  it('SYS-6 translates OccupiedError and FrozenError to FAILED_PRECONDITION', () => {
+  it('translates OccupiedError and FrozenError to FAILED_PRECONDITION', () => {
     expect(describeError(new OccupiedError('Occupied.'))).toBe('FAILED_PRECONDITION: Occupied.')
     expect(describeError(new FrozenError('Frozen.'))).toBe('FAILED_PRECONDITION: Frozen.')
   })
 
-  it('SYS-6 translates a busy umount to FAILED_PRECONDITION, with its stderr as a sentence and advice', () => {
+  it('translates a busy umount to FAILED_PRECONDITION, with its stderr as a sentence and advice', () => {
     const busyError = new ProgramFailedError(['umount', '/x'], {
       code: 32,
       stderr: 'target is busy\n',
@@ -36,7 +36,7 @@ describe('toCsiError', () => {
     )
   })
 
-  it('SYS-6 does not translate programming errors', () => {
+  it('does not translate programming errors', () => {
     const programmingError = new TypeError('x is not a function')
     expect(toCsiError(programmingError)).toBe(programmingError)
   })

@@ -25,7 +25,7 @@ describe('the node agent', () => {
     expect(conditions).toMatchObject({ Ready: 'True', ContainersReady: 'True', Initialized: 'True' })
   })
 
-  it('SYS-7 reports the generation of the pod that its status reflects', async () => {
+  it('reports the generation of the pod that its status reflects', async () => {
     const fixture = await createAgentFixture()
     await fixture.createPod('shop', [])
     await fixture.waitUntilRunning('shop')
@@ -34,7 +34,7 @@ describe('the node agent', () => {
     expect(status.observedGeneration).toBe(1)
   })
 
-  it('SYS-7 stops a pod at activeDeadlineSeconds, and unmounts its volumes', async () => {
+  it('stops a pod at activeDeadlineSeconds, and unmounts its volumes', async () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')
     await fixture.createPod('job', ['orders'], { spec: { activeDeadlineSeconds: 3_600 } })
@@ -55,7 +55,7 @@ describe('the node agent', () => {
     )
   })
 
-  it('SYS-7 fails a pod at activeDeadlineSeconds while it waits for a volume', async () => {
+  it('fails a pod at activeDeadlineSeconds while it waits for a volume', async () => {
     const fixture = await createAgentFixture()
     await fixture.createPod('job', ['missing'], { spec: { activeDeadlineSeconds: 30 } })
     await fixture.waitUntil(async () => (await fixture.phase('job')) === 'Failed', 'the pod to fail')
@@ -215,7 +215,7 @@ describe('the node agent', () => {
     await fixture.waitUntilRunning('second')
   })
 
-  it('SYS-7 keeps a pod running while its claim is being deleted', async () => {
+  it('keeps a pod running while its claim is being deleted', async () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')
     await fixture.createPod('shop', ['orders'])

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { formatVolData, parseVolData } from './vol-data.ts'
 
 describe('vol_data.json', () => {
-  it('SYS-7 round-trips any volume handle', () => {
+  it('round-trips any volume handle', () => {
     const text = fc.string({ minLength: 1 })
     fc.assert(
       fc.property(text, text, text, (volumeHandle, driverName, specVolID) => {
@@ -13,7 +13,7 @@ describe('vol_data.json', () => {
     )
   })
 
-  it('SYS-7 is rejected if it is truncated or has another format', () => {
+  it('is rejected if it is truncated or has another format', () => {
     const complete = formatVolData({ volumeHandle: 'h', driverName: 'd' }).trimEnd()
     for (let length = 0; length < complete.length; length++)
       expect(parseVolData(complete.slice(0, length))).toBeUndefined()

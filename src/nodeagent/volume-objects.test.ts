@@ -79,7 +79,7 @@ describe('readVolumeObjectsByName', () => {
 })
 
 describe("an agent with a node's permissions", () => {
-  it('SYS-29 starts and removes a pod whose volume is attached, without a denied request', async () => {
+  it('SYS-9 starts and removes a pod whose volume is attached, without a denied request', async () => {
     const node = await startNode({ csiDriver: { attachRequired: true } })
     await node.createVolume('orders')
     await node.createPod('shop', ['orders'])
@@ -95,7 +95,7 @@ describe("an agent with a node's permissions", () => {
     expect(node.listDenied()).toEqual([])
   })
 
-  it('SYS-29 starts a pod when its claim is bound after the pod was assigned', async () => {
+  it('SYS-7 starts a pod when its claim is bound after the pod was assigned', async () => {
     const node = await startNode()
     await node.createPod('shop', ['orders'])
     await node.waitUntil(
@@ -107,7 +107,7 @@ describe("an agent with a node's permissions", () => {
     expect(node.listDenied()).toEqual([])
   })
 
-  it('SYS-29 expands a volume of a running pod within 10 seconds', async () => {
+  it('REX-1 SYS-7 expands a volume of a running pod within 10 seconds', async () => {
     const node = await startNode()
     await node.createVolume('orders')
     await node.createPod('shop', ['orders'])
@@ -133,7 +133,7 @@ describe("an agent with a node's permissions", () => {
     { pods: 1, intervalMs: 3_000 },
     { pods: 20, intervalMs: 10_000 },
     { pods: 150, intervalMs: 60_000 },
-  ])('SYS-29 reads the claims of $pods running pods about every $intervalMs ms', async ({ pods, intervalMs }) => {
+  ])('reads the claims of $pods running pods about every $intervalMs ms', async ({ pods, intervalMs }) => {
     const node = await startNode()
     await node.createVolume('orders')
     const names = Array.from({ length: pods }, (_, index) => `shop-${index}`)

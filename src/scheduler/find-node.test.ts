@@ -14,18 +14,18 @@ const search = (plugins: ActivePlugin[], count: number, startAt = 0, random = ()
   findNode(plugins, { nodes: createNodes(count), startAt, random })
 
 describe('findNode', () => {
-  it('CAP-16 stops after a fraction of the nodes in a large cluster', () => {
+  it('stops after a fraction of the nodes in a large cluster', () => {
     expect([1, 100, 200, 1_000, 5_000, 20_000].map(numFeasibleNodesToFind)).toEqual([1, 100, 100, 420, 500, 1_000])
   })
 
-  it('CAP-16 starts at the given node and wraps around', () => {
+  it('starts at the given node and wraps around', () => {
     const visited: string[] = []
     const result = search([activate({ filter: (_, node) => void visited.push(node.name) })], 300, 290)
     expect(result).toMatchObject({ is: 'found', visitedCount: 144 })
     expect([visited[0], visited[9], visited[10]]).toEqual(['n290', 'n299', 'n0'])
   })
 
-  it('CAP-16 selects the node with the highest weighted sum of scores', () => {
+  it('selects the node with the highest weighted sum of scores', () => {
     const preferNode = (preferred: string) =>
       activate({ score: (_, candidates) => candidates.map(({ name }) => (name === preferred ? 100 : 0)) })
     const preferN2WithWeight2 = activate({
@@ -35,7 +35,7 @@ describe('findNode', () => {
     expect(search([preferNode('n1'), preferN2WithWeight2], 3)).toMatchObject({ node: { name: 'n2' } })
   })
 
-  it('CAP-16 breaks ties at random with equal probability', () => {
+  it('breaks ties at random with equal probability', () => {
     const counts = new Map<string, number>()
     let state = 1
     const random = () => {
@@ -49,7 +49,7 @@ describe('findNode', () => {
     for (const name of ['n0', 'n1', 'n2']) expect(counts.get(name)).toBeGreaterThan(900)
   })
 
-  it('CAP-13 selects an avoided node only if no other node is feasible', () => {
+  it('selects an avoided node only if no other node is feasible', () => {
     const avoidN0 = activate({ avoid: (_, { name }) => name === 'n0' })
     expect(search([avoidN0], 2)).toMatchObject({ node: { name: 'n1' } })
     expect(search([avoidN0], 1)).toMatchObject({ node: { name: 'n0' } })

@@ -19,7 +19,7 @@ async function startWithMetrics() {
 }
 
 describe('the scheduler metrics', () => {
-  it('CAP-12 count attempts, pending pods and failed bindings under the names of kube-scheduler', async () => {
+  it('SYS-11 count attempts, pending pods and failed bindings under the names of kube-scheduler', async () => {
     const readSample = await startWithMetrics()
     await fixture.createClass('local')
     await fixture.createNode('n1')
@@ -50,7 +50,7 @@ describe('the scheduler metrics', () => {
     await fixture.waitUntil(() => fixture.nodeOf('db'), 'the pod to be bound')
   })
 
-  it('CAP-13 count an attempt as scheduled only when the pod is bound, and as an error if the driver has no space', async () => {
+  it('SYS-11 count an attempt as scheduled only when the pod is bound, and as an error if the driver has no space', async () => {
     const readSample = await startWithMetrics()
     const attempts = (result: string) =>
       readSample(`scheduler_schedule_attempts_total{result="${result}",profile="default-scheduler"}`)
@@ -66,7 +66,7 @@ describe('the scheduler metrics', () => {
     await fixture.waitUntil(async () => (await attempts('scheduled')) === 1, 'the successful attempt')
   })
 
-  it('CAP-12 include reservations and pending pods of the running scheduler only', async () => {
+  it('SYS-11 include reservations and pending pods of the running scheduler only', async () => {
     const readSample = await startWithMetrics()
     const reservations = () => readSample('stowage_scheduler_capacity_reservations')
     const pendingPods = () => readSample('scheduler_pending_pods{queue="unschedulable"}')

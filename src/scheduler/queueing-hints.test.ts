@@ -36,7 +36,7 @@ function setUp(plugins: readonly Plugin[], { rejectedBy = plugins.map(({ name })
 }
 
 describe('queueing hints', () => {
-  it('CAP-12 run once per event if several plugins share them', () => {
+  it('run once per event if several plugins share them', () => {
     const hint = vi.fn((): Hint => 'skip')
     const sharedHint = aNodeHint(hint)
     setUp([aPlugin('A', sharedHint), aPlugin('B', sharedHint)]).emitNode()

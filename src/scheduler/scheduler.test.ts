@@ -10,7 +10,7 @@ beforeEach(async () => {
 afterEach(() => fixture.stop())
 
 describe('the scheduler', () => {
-  it('CAP-19 binds a pod to a node and records a Scheduled event', async () => {
+  it('binds a pod to a node and records a Scheduled event', async () => {
     await fixture.createNode('n1')
     await fixture.createPod('web')
     await fixture.waitUntil(() => fixture.nodeOf('web'), 'the pod to be bound')
@@ -151,7 +151,7 @@ describe('the scheduler', () => {
     expect(fixture.scheduler.attempts).toBe(1)
   })
 
-  it('CAP-19 schedules the pod with the higher priority first', async () => {
+  it('schedules the pod with the higher priority first', async () => {
     await fixture.createPriority('one', 1)
     await fixture.createPriority('nine', 9)
     await fixture.createPod('low', { spec: { priorityClassName: 'one' }, requests: { cpu: '1' } })

@@ -61,7 +61,7 @@ describe('simulate', () => {
     expect(rejected.filter(({ diagnosis }) => diagnosis)).toHaveLength(1)
   })
 
-  it('SYS-27 resolves priority classes as the API server does', async () => {
+  it('PLUS-2 resolves priority classes as the API server does', async () => {
     const classes = [{ metadata: { name: 'high' }, value: 10 }] as never
     const snapshot = { ...aSnapshot([{ name: 'n1', free: '10Gi', cpu: '1' }]), priorityClasses: classes }
     const pods = [

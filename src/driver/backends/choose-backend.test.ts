@@ -8,7 +8,7 @@ const UNSUPPORTED = {
 } as const
 
 describe('chooseBackend', () => {
-  it('SYS-6 chooses loop if the machine supports it, otherwise directory with the reason', () => {
+  it('chooses loop if the machine supports it, otherwise directory with the reason', () => {
     expect(chooseBackend({ requestedBackend: 'auto', existingBackend: undefined, facts: SUPPORTED }).backend).toBe(
       'loop',
     )
@@ -21,7 +21,7 @@ describe('chooseBackend', () => {
     )
   })
 
-  it('SYS-6 chooses the backend of the existing volumes in the pool', () => {
+  it('chooses the backend of the existing volumes in the pool', () => {
     expect(chooseBackend({ requestedBackend: 'auto', existingBackend: 'directory', facts: SUPPORTED }).backend).toBe(
       'directory',
     )
@@ -33,7 +33,7 @@ describe('chooseBackend', () => {
     )
   })
 
-  it('SYS-6 rejects loop if the machine does not support it', () => {
+  it('rejects loop if the machine does not support it', () => {
     expect(() => chooseBackend({ requestedBackend: 'loop', existingBackend: undefined, facts: UNSUPPORTED })).toThrow(
       /use --backend directory/,
     )

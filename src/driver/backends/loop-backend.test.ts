@@ -16,7 +16,7 @@ const backendWith = (filesystems: HostFacts['filesystems']) =>
   createLoopBackend({ host: {} as never, facts: factsWith(filesystems), pool: '/pool' })
 
 describe('createLoopBackend', () => {
-  it('SYS-6 defaults to ext4 without mkfs.xfs, and reports the missing program', () => {
+  it('defaults to ext4 without mkfs.xfs, and reports the missing program', () => {
     const backend = backendWith({ xfs: MISSING_PROGRAM, ext4: AVAILABLE })
     expect(backend.defaultFsType).toBe('ext4')
     expect(backend.canServe({ accessType: 'mount', fsType: 'xfs', isReadOnly: false })).toEqual(MISSING_PROGRAM)
@@ -27,7 +27,7 @@ describe('createLoopBackend', () => {
     ])
   })
 
-  it('SYS-6 defaults to xfs', () => {
+  it('defaults to xfs', () => {
     expect(backendWith({ xfs: AVAILABLE, ext4: AVAILABLE }).defaultFsType).toBe('xfs')
   })
 
@@ -35,7 +35,7 @@ describe('createLoopBackend', () => {
     [1, 4_096],
     [4_096, 4_096],
     [4_097, 8_192],
-  ])('SYS-6 gives a volume of %d bytes a device of %d bytes', (capacityBytes, deviceBytes) =>
+  ])('gives a volume of %d bytes a device of %d bytes', (capacityBytes, deviceBytes) =>
     expect(deviceBytesOf(capacityBytes)).toBe(deviceBytes),
   )
 })

@@ -22,13 +22,13 @@ const driver = {
 const readCapacity = async (parameters: Record<string, string>) =>
   (await getCapacity({ parameters, volumeCapabilities: [] } as unknown as GetCapacityRequest, driver)).availableCapacity
 
-it('PROV-19 getCapacity reports no capacity for a class with an unavailable file system', async () => {
+it('getCapacity reports no capacity for a class with an unavailable file system', async () => {
   expect(await readCapacity({ fsType: 'ext4' })).toBe(0n)
   expect(await readCapacity({ fsType: 'xfs' })).toBe(2_000_000_000n)
   expect(await readCapacity({})).toBe(2_000_000_000n)
 })
 
-it('PROV-19 getCapacity ignores csi.storage.k8s.io parameters of a class except the file system', async () => {
+it('getCapacity ignores csi.storage.k8s.io parameters of a class except the file system', async () => {
   const secret = { 'csi.storage.k8s.io/provisioner-secret-name': 'a' }
   expect(await readCapacity({ 'csi.storage.k8s.io/fstype': 'xfs', ...secret })).toBe(2_000_000_000n)
   expect(await readCapacity({ 'csi.storage.k8s.io/fstype': 'ext4' }), 'not available').toBe(0n)

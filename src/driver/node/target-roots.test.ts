@@ -28,7 +28,7 @@ const mountRecordAt = (path: string): MountRecord => ({
 })
 
 describe('unstage and unpublish', () => {
-  it('SYS-10 reject paths outside the target roots', async () => {
+  it('reject paths outside the target roots', async () => {
     const driver = {
       targetRoots: await createTargetRoots([join(top, 'targets')], join(top, 'pool')),
     } as unknown as DriverContext
@@ -43,7 +43,7 @@ describe('unstage and unpublish', () => {
 })
 
 describe('createTargetRoots', () => {
-  it('SYS-10 accepts paths in its directories and rejects others, including those that lead out through a link', async () => {
+  it('accepts paths in its directories and rejects others, including those that lead out through a link', async () => {
     const roots = await createTargetRoots([join(top, 'root-link')], join(top, 'pool'))
     for (const path of ['targets/a', 'targets/a/b', 'root-link/a']) await roots.check(join(top, path), 'target_path')
     for (const path of ['targets', 'targets2/a', 'outside/a', 'targets/link/a', 'root-link/link/a']) {
@@ -51,7 +51,7 @@ describe('createTargetRoots', () => {
     }
   })
 
-  it('SYS-10 accepts a link into the pool, and rejects other links and paths behind one', async () => {
+  it('accepts a link into the pool, and rejects other links and paths behind one', async () => {
     const roots = await createTargetRoots([join(top, 'targets')], join(top, 'pool'))
     await mkdir(join(top, 'pool/volume/a'), { recursive: true })
     await symlink(join(top, 'pool/volume'), join(top, 'targets/published'))
@@ -63,7 +63,7 @@ describe('createTargetRoots', () => {
     }
   })
 
-  it('SYS-10 finds records of mounts outside its directories, and of paths that are not normalized', async () => {
+  it('finds records of mounts outside its directories, and of paths that are not normalized', async () => {
     const roots = await createTargetRoots([join(top, 'targets')], join(top, 'pool'))
     expect(await roots.findProblem(mountRecordAt(join(top, 'targets', 'a')))).toBeUndefined()
     for (const path of [
@@ -78,13 +78,13 @@ describe('createTargetRoots', () => {
     }
   })
 
-  it('SYS-6 accepts any absolute path if it has no directories', async () => {
+  it('accepts any absolute path if it has no directories', async () => {
     const roots = await createTargetRoots([], join(top, 'pool'))
     await roots.check('/any/path', 'target_path')
     expect(await roots.findProblem(mountRecordAt('/any/path'))).toBeUndefined()
   })
 
-  it('SYS-10 accepts a path that cannot be resolved only if it has no directories', async () => {
+  it('accepts a path that cannot be resolved only if it has no directories', async () => {
     const path = join(top, 'targets', 'a'.repeat(300))
     const unrestrictedRoots = await createTargetRoots([], join(top, 'pool'))
     await unrestrictedRoots.check(path, 'target_path')

@@ -17,7 +17,7 @@ const stagedRecord = (id: VolumeId): MountRecord => ({
 })
 
 describe('the limit of volumes per node', () => {
-  it('SYS-6 counts volumes that are staged and volumes that are being staged, each once', async () => {
+  it('counts volumes that are staged and volumes that are being staged, each once', async () => {
     const records = [stagedRecord(first)]
     const limit = createVolumeLimit(2, { list: () => records })
     let finish = () => {}

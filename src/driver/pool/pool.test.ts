@@ -11,7 +11,7 @@ const aPool = ({ sizeBytes = 10 * GIB, freeBytes = 100 * GIB, allocatesOnCreate 
   createPool({ directory: '/pool', sizeBytes, freeBytes: async () => freeBytes, allocatesOnCreate })
 
 describe('createPool', () => {
-  it('PROV-19 reports the available space for each class', async () => {
+  it('reports the available space for each class', async () => {
     const pool = aPool()
     await pool.allocate('a', { ...RESERVED, capacityBytes: 4 * GIB })
     expect(await pool.readAvailable(RESERVED)).toEqual({ availableBytes: 6 * GIB, maximumBytes: 6 * GIB })
@@ -24,7 +24,7 @@ describe('createPool', () => {
     expect(pool.promisedBytes).toBe(4 * GIB)
   })
 
-  it('PROV-19 limits reserved volumes to the free disk space, and thin ones only if the disk is full', async () => {
+  it('limits reserved volumes to the free disk space, and thin ones only if the disk is full', async () => {
     const pool = aPool({ freeBytes: GIB })
     expect((await pool.readAvailable(RESERVED)).availableBytes).toBe(GIB - 64 * 1_048_576)
     expect((await pool.readAvailable(thin(1))).availableBytes).toBe(10 * GIB)
@@ -34,14 +34,14 @@ describe('createPool', () => {
     )
   })
 
-  it('REX-1 allocates only the additional space of a growing volume', async () => {
+  it('allocates only the additional space of a growing volume', async () => {
     const pool = aPool()
     await pool.allocate('a', { ...RESERVED, capacityBytes: 6 * GIB })
     await pool.allocate('a', { ...RESERVED, capacityBytes: 10 * GIB })
     expect((await pool.readAvailable(RESERVED)).availableBytes).toBe(0)
   })
 
-  it('PROV-19 returns different errors for requests that never fit and requests that do not fit now', async () => {
+  it('returns different errors for requests that never fit and requests that do not fit now', async () => {
     const pool = aPool()
     await expect(pool.allocate('a', { ...RESERVED, capacityBytes: 11 * GIB })).rejects.toMatchObject({
       codeName: 'OUT_OF_RANGE',
@@ -54,7 +54,7 @@ describe('createPool', () => {
     })
   })
 
-  it('PROV-19 never allocates more than its size for concurrent requests', async () => {
+  it('never allocates more than its size for concurrent requests', async () => {
     const request = record({
       id: constantFrom('a', 'b', 'c', 'd', 'e'),
       capacityBytes: integer({ min: 1, max: 12 * GIB }),

@@ -38,7 +38,7 @@ describe('openRecordFiles', () => {
       log: silentLog,
     })
 
-  it.each([true, false])('SYS-6 reads saved records after a restart (durable: %s)', async (isDurable) => {
+  it.each([true, false])('reads saved records after a restart (durable: %s)', async (isDurable) => {
     const records = await openTestRecords(isDurable)
     await records.save(aRecord('b'))
     await records.saveWithoutSync(aRecord('a', { name: 'a', source: { kind: 'volume', id: volumeIdOf('b') } }))
@@ -51,7 +51,7 @@ describe('openRecordFiles', () => {
     expect(reopenedRecords.get(volumeIdOf('gone'))).toBeUndefined()
   })
 
-  it('SYS-6 lists records with their changes by id', async () => {
+  it('lists records with their changes by id', async () => {
     const records = await openTestRecords()
     for (const name of ['x', 'y', 'z']) await records.save(aRecord(name))
     expect(records.list().map(({ id }) => id)).toEqual(['x', 'y', 'z'].map(volumeIdOf).sort())
@@ -59,7 +59,7 @@ describe('openRecordFiles', () => {
     expect(records.list()).toContainEqual(aRecord('y', { capacityBytes: 5 }))
   })
 
-  it('SYS-6 removes an unfinished write after a crash', async () => {
+  it('removes an unfinished write after a crash', async () => {
     await (await openTestRecords()).save(aRecord('a'))
     await writeFile(join(dir, 'volumes', `${volumeIdOf('a')}.json.tmp`), '{"half":')
     expect((await openTestRecords()).list()).toEqual([aRecord('a')])
@@ -74,7 +74,7 @@ describe('openRecordFiles', () => {
     ['in an unknown state', (text: string) => text.replace('"ready"', '"unknown"')],
     ['of a negative size', (text: string) => text.replace('1000000', '-1')],
     ['a JSON array', () => '[]'],
-  ])('SYS-6 sets a record aside unchanged if it is %s', async (_, damage) => {
+  ])('sets a record aside unchanged if it is %s', async (_, damage) => {
     await (await openTestRecords()).save(aRecord('a'))
     const file = join(dir, 'volumes', `${volumeIdOf('a')}.json`)
     const damagedText = damage(await readFile(file, 'utf8'))
@@ -87,7 +87,7 @@ describe('openRecordFiles', () => {
     expect(await readFile(setAsidePath, 'utf8')).toBe(damagedText)
   })
 
-  it('SYS-6 does not overwrite a record that is already set aside', async () => {
+  it('does not overwrite a record that is already set aside', async () => {
     await openTestRecords()
     for (const text of ['first', 'second']) {
       await writeFile(join(dir, 'volumes', `${volumeIdOf('a')}.json`), text)
@@ -98,7 +98,7 @@ describe('openRecordFiles', () => {
     expect(texts).toEqual(['first', 'second'])
   })
 
-  it('SYS-6 releases the reserve on a full disk, and fails if that is not sufficient', async () => {
+  it('releases the reserve on a full disk, and fails if that is not sufficient', async () => {
     const directory = join(dir, 'volumes')
     let releaseCount = 0
     const reserve = { release: async () => void releaseCount++, renew: async () => {} }

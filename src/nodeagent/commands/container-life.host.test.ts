@@ -97,7 +97,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
   }
   const readVolume = (name: string) => readFile(join(volume, name), 'utf8')
 
-  it('SYS-26 starts a sidecar before the main container, and stops it last, even after the pod object is deleted', async () => {
+  it('starts a sidecar before the main container, and stops it last, even after the pod object is deleted', async () => {
     const life = (name: string) =>
       `trap "echo ${name} ended >> /d/order; exit 0" TERM; echo ${name} >> /d/order; touch /d/${name}; while :; do sleep 0.05; done`
     const startupProbe = { exec: { command: ['test', '-e', '/d/two'] }, periodSeconds: 1 }
@@ -117,14 +117,14 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     expect((await containers.finalView(pod)).init).toMatchObject([{ code: 0 }, { code: 0 }])
   })
 
-  it('SYS-26 stops a sidecar when the main container has completed', async () => {
+  it('stops a sidecar when the main container has completed', async () => {
     const sidecar = aContainer('side', 'trap "exit 9" TERM; while :; do sleep 0.05; done', { restartPolicy: 'Always' })
     const pod = aPod({ initContainers: [sidecar], containers: [aContainer('main', 'exit 0')] })
     const view = await advanceUntil(pod, ({ init }) => init[0]?.is === 'ended')
     expect(view).toMatchObject({ init: [{ code: 9 }], main: [{ code: 0, reason: 'Completed' }] })
   })
 
-  it('SYS-26 restarts a container whose liveness probe fails, even if the agent is killed before the container has exited', async () => {
+  it('restarts a container whose liveness probe fails, even if the agent is killed before the container has exited', async () => {
     const livenessProbe = { exec: { command: ['test', '!', '-e', '/d/dead'] }, periodSeconds: 1, failureThreshold: 1 }
     const script = 'echo run >> /d/runs; trap "" TERM; until [ -e /d/end ]; do sleep 0.05; done; exit 0'
     const pod = aPod({ restartPolicy: 'OnFailure', containers: [aContainer('main', script, { livenessProbe })] })
@@ -139,7 +139,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     await expect.poll(() => readVolume('runs')).toBe('run\nrun\n') // the restarted command may not have written its line yet
   })
 
-  it('SYS-26 reports readiness, and runs postStart and preStop', async () => {
+  it('reports readiness, and runs postStart and preStop', async () => {
     const container = aContainer('main', 'trap "echo term >> /d/end; exit 0" TERM; while :; do sleep 0.05; done', {
       readinessProbe: { exec: { command: ['cat', '/d/ready'] }, periodSeconds: 1 },
       lifecycle: {
@@ -159,7 +159,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     expect(await readVolume('end')).toBe('pre\nterm\n')
   })
 
-  it('SYS-26 ends a container whose postStart hook fails', async () => {
+  it('ends a container whose postStart hook fails', async () => {
     const lifecycle = { postStart: { exec: { command: ['sh', '-c', 'echo broken; exit 1'] } } }
     const pod = aPod({
       containers: [aContainer('main', 'trap "exit 4" TERM; while :; do sleep 0.05; done', { lifecycle })],
@@ -168,7 +168,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     expect(events).toContain('FailedPostStartHook: PostStartHook failed: broken\n')
   })
 
-  it('SYS-26 reports the termination message, or the end of the log after an error', async () => {
+  it('reports the termination message, or the end of the log after an error', async () => {
     const pod = aPod({
       containers: [
         aContainer('file', 'echo done > /dev/termination-log'),
@@ -186,7 +186,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
       ])
   })
 
-  it('SYS-26 reports a program that does not exist as StartError', async () => {
+  it('reports a program that does not exist as StartError', async () => {
     const pod = aPod({ containers: [{ name: 'main', command: ['no-such-program'] }] })
     expect((await advanceUntil(pod, hasEnded)).main[0]).toMatchObject({
       code: 127,
@@ -195,7 +195,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     })
   })
 
-  it('SYS-26 kills the processes that a command leaves behind when it exits', async () => {
+  it('kills the processes that a command leaves behind when it exits', async () => {
     const pod = aPod({ containers: [aContainer('main', '(while :; do touch /d/alive; sleep 0.01; done) & sleep 0.1')] })
     await advanceUntil(pod, hasEnded)
     await rm(join(volume, 'alive'), { force: true })
@@ -203,7 +203,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     expect(await disk.kindOf(join(volume, 'alive'))).toBeUndefined()
   })
 
-  it('SYS-26 runs the command that stands in for an image, and rejects an image without one', async () => {
+  it('runs the command that stands in for an image, and rejects an image without one', async () => {
     const pod = aPod({
       containers: [
         aContainer('greeter', '', {
@@ -273,7 +273,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     }
   })
 
-  it('SYS-26 completes init container, sidecar and main container once each after the agent is killed at any write', async () => {
+  it('completes init container, sidecar and main container once each after the agent is killed at any write', async () => {
     const sidecar = aContainer('side', 'trap "exit 0" TERM; echo side >> /d/log; while :; do sleep 0.05; done', {
       restartPolicy: 'Always',
       startupProbe: { exec: { command: ['grep', 'side', '/d/log'] }, periodSeconds: 1 },

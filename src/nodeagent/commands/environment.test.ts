@@ -21,7 +21,7 @@ const read = (container: object, spec: object = {}, base = {}) =>
   readEnvironment({ ...pod, spec } as never, { name: 'c', ...container } as never, { ...deps, base })
 
 describe("a container's environment", () => {
-  it('SYS-7 expands known variables, keeps unknown ones, and unescapes $$', () => {
+  it('expands known variables, keeps unknown ones, and unescapes $$', () => {
     const env = { A: '1', B: '$(A)' }
     expect(expandVariables('$(A)-$(B)-$(C)-$$(A)-$A-$', env)).toBe('1-$(A)-$(C)-$(A)-$A-$')
     fc.assert(
@@ -32,7 +32,7 @@ describe("a container's environment", () => {
     )
   })
 
-  it('SYS-7 resolves earlier variables and pod fields', async () => {
+  it('resolves earlier variables and pod fields', async () => {
     const container = {
       name: 'c',
       env: [
@@ -49,14 +49,14 @@ describe("a container's environment", () => {
     expect(buildCommand(container as never, env)).toEqual(['echo', 'p/shop/$(LATER)', 'x'])
   })
 
-  it('SYS-7 names the API server, unless the container defines the variables itself', async () => {
+  it('names the API server, unless the container defines the variables itself', async () => {
     const base = serviceEnvironmentOf('https://[::1]:7443')
     const container = { name: 'c', env: [{ name: 'KUBERNETES_SERVICE_PORT', value: '1' }] }
     expect(base).toEqual({ KUBERNETES_SERVICE_HOST: '::1', KUBERNETES_SERVICE_PORT: '7443' })
     expect(await read(container, {}, base)).toEqual({ ...base, KUBERNETES_SERVICE_PORT: '1' })
   })
 
-  it('SYS-26 reads entries of ConfigMaps and Secrets; env overrides envFrom', async () => {
+  it('reads entries of ConfigMaps and Secrets; env overrides envFrom', async () => {
     const env = [
       { name: 'PASSWORD', valueFrom: { secretKeyRef: { name: 'key', key: 'password' } } },
       { name: 'C_color', value: 'blue' },
@@ -72,7 +72,7 @@ describe("a container's environment", () => {
     expect(await read({ env, envFrom })).toEqual({ PASSWORD: 'p', password: 'p', C_color: 'blue', COLOR: 'red' })
   })
 
-  it('SYS-26 reads addresses and resources, which default to those of the node and are divided and rounded up', async () => {
+  it('reads addresses and resources, which default to those of the node and are divided and rounded up', async () => {
     const field = (fieldPath: string) => ({ valueFrom: { fieldRef: { fieldPath } } })
     const resource = (name: string, divisor?: string) => ({
       valueFrom: { resourceFieldRef: { resource: name, ...(divisor ? { divisor } : {}) } },
@@ -108,7 +108,7 @@ describe("a container's environment", () => {
       { env: [{ name: 'X', valueFrom: { fileKeyRef: { volumeName: 'v', path: 'p', key: 'k' } } }] },
       'env X: fileKeyRef is not supported',
     ],
-  ])('SYS-7 SYS-26 names the missing object or the unsupported source: %j', async (container, message) => {
+  ])('names the missing object or the unsupported source: %j', async (container, message) => {
     const error = await read(container).catch((failure) => failure)
     expect(error).toBeInstanceOf(ConfigError)
     expect(error.message).toContain(message)

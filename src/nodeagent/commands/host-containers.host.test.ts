@@ -14,10 +14,11 @@ import { createRun } from '../../host/run.ts'
 import { createHostDisk } from '../disk/host-disk.ts'
 import { agentPaths } from '../paths.ts'
 import type { PodCgroups } from './cgroup.ts'
-import { type Containers, type VolumePath, withoutNewContainers } from './containers.ts'
+import { type Containers, withoutNewContainers } from './containers.ts'
 import { HOST_DEFAULTS } from './host-containers.fixture.ts'
 import { createHostContainers } from './host-containers.ts'
 import { readWholeLog } from './logs/read-whole-log.fixture.ts'
+import type { VolumePath } from './volume-path.ts'
 
 const LAUNCHES = 15 * Number(process.env.SCALE ?? 1)
 
@@ -88,7 +89,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     }
   }
 
-  it('SYS-7 reports a pod as stopped only after its cgroup is removed, even if the cgroup lists no process', async () => {
+  it('reports a pod as stopped only after its cgroup is removed, even if the cgroup lists no process', async () => {
     const removals = [false, false, true]
     const remove = async () => removals.shift()!
     containers = await createContainers({ cgroups: { create: async () => [], processes: async () => [], remove } })
@@ -103,7 +104,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     removals.push(true) // for the cleanup
   })
 
-  it("SYS-7 resolves links of the machine in a mount path inside the container's root", async () => {
+  it("resolves links of the machine in a mount path inside the container's root", async () => {
     await writeFile(join(volume, 'token'), 'secret')
     // On most machines, /var/run is a link to /run.
     const mountPath = '/var/run/stowage-test/serviceaccount'
@@ -113,7 +114,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     await expect(access('/run/stowage-test')).rejects.toThrow(/ENOENT/)
   })
 
-  it('SYS-7 resolves ".." and links in mount paths and working directories inside the root of the container', async () => {
+  it('resolves ".." and links in mount paths and working directories inside the root of the container', async () => {
     const machine = join(root, 'machine')
     await mkdir(machine)
     await symlink(machine, join(volume, 'out'))
@@ -132,7 +133,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     for (const path of ['/stowage-test', '/run/stowage-test']) expect(await disk.kindOf(path)).toBeUndefined()
   })
 
-  it('SYS-7 creates no directory on the machine while a pod replaces a part of a mount path with a link', async () => {
+  it('creates no directory on the machine while a pod replaces a part of a mount path with a link', async () => {
     const attack = await startSwapAttack()
     try {
       const machineBefore = await attack.readMachine()
@@ -147,7 +148,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     }
   })
 
-  it('SYS-7 creates no cgroup on the machine for a mount path in /sys', async () => {
+  it('creates no cgroup on the machine for a mount path in /sys', async () => {
     const mountPath = '/sys/fs/cgroup/stowage-test'
     const { view, log } = await runUntilEnded(aPod(['true'], { volumeMounts: [{ name: 'data', mountPath }] }))
     expect(view).toMatchObject({ is: 'ended', code: 126 })
@@ -209,7 +210,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     expect(await disk.list(outside)).toEqual([])
   })
 
-  it('SYS-7 passes the environment and expands $(NAME)', async () => {
+  it('passes the environment and expands $(NAME)', async () => {
     const env = [
       { name: 'POD', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
       { name: 'GREETING', value: 'hello $(POD)' },
@@ -218,7 +219,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     expect(log).toBe('hello p, p, $(POD)\n')
   })
 
-  it('SYS-7 tracks a running command and its exit code after a restart of the agent', async () => {
+  it('tracks a running command and its exit code after a restart of the agent', async () => {
     const pod = aPod(['sh', '-c', 'while [ ! -e /data/inner/go ]; do sleep 0.05; done; exit 7'])
     await containers.advance(pod, volumes())
     containers = await createContainers()
@@ -227,7 +228,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     expect((await runUntilEnded(pod)).view).toMatchObject({ is: 'ended', code: 7 })
   })
 
-  it('SYS-7 kills the process tree of a command that ignores SIGTERM after the grace period', async () => {
+  it('kills the process tree of a command that ignores SIGTERM after the grace period', async () => {
     const script = 'trap "" TERM; (trap "" TERM; sleep 1000) & touch /data/inner/up; while :; do sleep 1; done'
     const pod = aPod(['sh', '-c', script])
     await containers.advance(pod, volumes())
@@ -237,7 +238,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     expect((await containers.finalView(pod)).main[0]).toMatchObject({ is: 'ended', code: 137 })
   })
 
-  it('SYS-7 stops a running command with its pod after commands are disabled', async () => {
+  it('stops a running command with its pod after commands are disabled', async () => {
     const pod = aPod(['sh', '-c', 'trap "exit 9" TERM; touch /data/inner/up; while :; do sleep 0.05; done'])
     await containers.advance(pod, volumes())
     while ((await disk.kindOf(join(volume, 'up'))) === undefined) await clock.sleep(10)
@@ -252,7 +253,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     expect(await disk.list(volume)).toEqual(['up'])
   })
 
-  it('SYS-7 reports the exit code of a command that exits on SIGTERM', async () => {
+  it('reports the exit code of a command that exits on SIGTERM', async () => {
     const script = 'trap "exit 9" TERM; touch /data/inner/up; while :; do sleep 0.05; done'
     const pod = aPod(['sh', '-c', script])
     await containers.advance(pod, volumes())
@@ -261,7 +262,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     expect((await containers.finalView(pod)).main[0]).toMatchObject({ is: 'ended', code: 9 })
   })
 
-  it('SYS-7 runs init containers in order before the main containers', async () => {
+  it('runs init containers in order before the main containers', async () => {
     const aContainer = (name: string) => ({
       name,
       command: ['sh', '-c', `echo ${name} >> /d/order`],
@@ -281,7 +282,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     expect(await readFile(join(volume, 'order'), 'utf8')).toBe('one\ntwo\nmain\n')
   })
 
-  it('SYS-7 SYS-26 restarts a crashing command immediately, then after a delay, and reports its last exit code', async () => {
+  it('restarts a crashing command immediately, then after a delay, and reports its last exit code', async () => {
     const pod = aPod(['sh', '-c', 'echo output; exit 3'], {}, { restartPolicy: 'Always' })
     const { view } = await runUntilEnded(pod)
     expect(view).toMatchObject({
@@ -293,7 +294,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     })
   })
 
-  it("SYS-7 keeps the previous run's log only", async () => {
+  it("keeps the previous run's log only", async () => {
     const container = agentPaths(root).container(UID, 'main')
     for (const run of ['0', '1', '2']) {
       await mkdir(join(container, run), { recursive: true })
@@ -304,7 +305,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     expect(await disk.list(container)).toEqual(['2', '3'])
   })
 
-  it('SYS-7 reports a command that cannot mount as ended, so that its pod can be deleted', async () => {
+  it('reports a command that cannot mount as ended, so that its pod can be deleted', async () => {
     const bin = join(root, 'bin')
     await mkdir(bin)
     await writeFile(join(bin, 'unshare'), '#!/bin/sh\necho "unshare failed: Operation not permitted" >&2\nexit 1\n')
@@ -321,7 +322,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     }
   })
 
-  it('SYS-7 rejects a volume mounted at /', async () => {
+  it('rejects a volume mounted at /', async () => {
     const pod = aPod(['true'], { volumeMounts: [{ name: 'data', mountPath: '//.' }] })
     expect((await containers.advance(pod, volumes())).main[0]).toMatchObject({
       is: 'waiting',
@@ -330,7 +331,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     })
   })
 
-  it('SYS-7 names an unsupported field in the container status', async () => {
+  it('names an unsupported field in the container status', async () => {
     const fileKeyRef = { volumeName: 'data', path: 'f', key: 'k' }
     const pod = aPod(['true'], { env: [{ name: 'X', valueFrom: { fileKeyRef } }] })
     expect((await containers.advance(pod, volumes())).main[0]).toMatchObject({

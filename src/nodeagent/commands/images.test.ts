@@ -6,18 +6,18 @@ describe('findImage', () => {
     ['busybox', '/bin/sh'],
     ['registry.example.com:5000/e2e-test-images/busybox:1.37.0-2', '/bin/sh'],
     ['registry.example.com/e2e-test-images/agnhost@sha256:0123', 'pause'],
-  ])('SYS-26 finds %s by the last part of its name', (image, argument) => {
+  ])('finds %s by the last part of its name', (image, argument) => {
     expect(findImage(image, [])?.args).toEqual([argument])
   })
 
-  it('SYS-26 returns undefined for other images, and the message about them names the flag that adds one', () => {
+  it('returns undefined for other images, and the message about them names the flag that adds one', () => {
     expect(findImage('my/app:1', [])).toBeUndefined()
     expect(findImage('', [])).toBeUndefined()
     expect(findImage('constructor', [])).toBeUndefined()
     expect(describeUnknownImage('reg:5000/my/app:1', 'web')).toContain("--image-command 'reg:5000/my/app=COMMAND'")
   })
 
-  it('SYS-26 prefers the commands of --image-command, the last one first', () => {
+  it('prefers the commands of --image-command, the last one first', () => {
     const commands = [
       { image: 'app', command: 'sleep 1' },
       { image: 'my/app', command: 'sleep 2' },

@@ -33,7 +33,7 @@ const started = (pod: Pod, init: ContainerState[], main: ContainerState[]) =>
   plan(pod, init, main).start?.container.name
 
 describe('planContainers', () => {
-  it('SYS-26 starts init containers one after the other, and the main containers when all have succeeded', () => {
+  it('starts init containers one after the other, and the main containers when all have succeeded', () => {
     const pod = aPod()
     const main = [aState('main')]
     expect(started(pod, [aState('one'), aState('two')], main)).toBe('one')
@@ -51,7 +51,7 @@ describe('planContainers', () => {
     ).toEqual([{ is: 'waiting', reason: 'ContainerCreating' }])
   })
 
-  it('SYS-26 restarts a failed init container, unless the restart policy is Never', () => {
+  it('restarts a failed init container, unless the restart policy is Never', () => {
     const init = [aState('one', ended(1))]
     expect(plan(aPod('OnFailure'), init, [aState('main')]).start).toMatchObject({ run: 1, restartDelayMs: 10_000 })
     expect(plan(aPod('Never'), init, [aState('main')])).toMatchObject({
@@ -61,11 +61,11 @@ describe('planContainers', () => {
     expect(started(aPod('Never'), init, [aState('main')])).toBeUndefined()
   })
 
-  it('SYS-26 does not run init containers again after the main containers have started', () => {
+  it('does not run init containers again after the main containers have started', () => {
     expect(started(aPod(), [aState('one')], [aState('main', running())])).toBeUndefined()
   })
 
-  it('SYS-26 waits for the startup of a sidecar, keeps it running, and restarts it while the main containers run', () => {
+  it('waits for the startup of a sidecar, keeps it running, and restarts it while the main containers run', () => {
     const pod = aPod('Never')
     const main = [aState('main')]
     expect(started(pod, [sidecar('s')], main)).toBe('s')
@@ -74,7 +74,7 @@ describe('planContainers', () => {
     expect(started(pod, [sidecar('s', ended(0))], [aState('main', running())])).toBe('s')
   })
 
-  it('SYS-26 stops sidecars when no main container will run again', () => {
+  it('stops sidecars when no main container will run again', () => {
     const init = [sidecar('s', running())]
     expect(plan(aPod('Never'), init, [aState('a', ended(0)), aState('b', ended(1))]).stopSidecars).toBe(true)
     expect(plan(aPod('OnFailure'), init, [aState('a', ended(0)), aState('b', ended(1))]).stopSidecars).toBe(false)
@@ -88,7 +88,7 @@ describe('planContainers', () => {
     [10_000, 10_000, { start: 20_000 }],
     [160_000, 1_000, { waitMs: 159_000, text: '2m40s' }],
     [300_000, 300_000, { start: 300_000 }],
-  ])('SYS-26 applies a restart delay of %i ms, %i ms after the end: %j', (restartDelayMs, sinceEndMs, expected) => {
+  ])('applies a restart delay of %i ms, %i ms after the end: %j', (restartDelayMs, sinceEndMs, expected) => {
     const endedMs = NOW - sinceEndMs
     const state = aState('main', ended(1, { run: 3, restartDelayMs, endedMs, startedMs: endedMs - 1_000 }))
     const { start, wakeInMs, view } = plan(aPod(), [], [state])
@@ -103,12 +103,12 @@ describe('planContainers', () => {
     })
   })
 
-  it('SYS-26 forgets earlier restarts after a run of more than ten minutes', () => {
+  it('forgets earlier restarts after a run of more than ten minutes', () => {
     const state = aState('main', ended(1, { restartDelayMs: 300_000, startedMs: NOW - 700_000 }))
     expect(plan(aPod(), [], [state]).start).toMatchObject({ restartDelayMs: 10_000 })
   })
 
-  it('SYS-26 waits no longer than the delay after the clock was set back', () => {
+  it('waits no longer than the delay after the clock was set back', () => {
     const state = aState(
       'main',
       ended(1, { restartDelayMs: 10_000, endedMs: NOW + 3_600_000, startedMs: NOW + 3_599_000 }),
@@ -116,14 +116,14 @@ describe('planContainers', () => {
     expect(plan(aPod(), [], [state]).wakeInMs).toBe(10_000)
   })
 
-  it('SYS-26 restarts a container that a probe ended, even if it exited with 0, unless the policy is Never', () => {
+  it('restarts a container that a probe ended, even if it exited with 0, unless the policy is Never', () => {
     const main = [aState('main', ended(0, { isKilled: true }))]
     expect(started(aPod('OnFailure'), [], main)).toBe('main')
     expect(started(aPod('Never'), [], main)).toBeUndefined()
     expect(plan(aPod('OnFailure'), [], main).stopSidecars).toBe(false)
   })
 
-  it('SYS-26 starts an ephemeral container while main containers run, and never restarts it', () => {
+  it('starts an ephemeral container while main containers run, and never restarts it', () => {
     const planWith = (main: ContainerState, ephemeral: ContainerState) =>
       planContainers(aPod(), { init: [], main: [main], ephemeral: [ephemeral] }, NOW)
     const main = aState('main', running())
@@ -133,7 +133,7 @@ describe('planContainers', () => {
     expect([start, view.ephemeral]).toMatchObject([undefined, [{ is: 'ended', code: 1 }]])
   })
 
-  it('SYS-26 delays the next main container until the postStart hook has run', () => {
+  it('delays the next main container until the postStart hook has run', () => {
     const states = [aState('a', { ...running(), isInPostStart: true }), aState('b')]
     expect(started(aPod(), [], states)).toBeUndefined()
     expect(plan(aPod(), [], states).view.main).toEqual([
@@ -142,7 +142,7 @@ describe('planContainers', () => {
     ])
   })
 
-  it('SYS-26 reports a container that cannot be started, and starts the others', () => {
+  it('reports a container that cannot be started, and starts the others', () => {
     const error = { reason: 'CreateContainerConfigError', message: 'no key' }
     const states = [aState('a', { error }), aState('b')]
     expect(started(aPod(), [], states)).toBe('b')
@@ -154,7 +154,7 @@ describe('planContainers', () => {
     [{ code: 2 }, 'Error'],
     [{ code: 127, startError: 'not found' }, 'StartError'],
     [{ code: 137, isLost: true }, 'ContainerStatusUnknown'],
-  ])('SYS-26 reports the end %j as %s', ({ code, ...fields }, reason) => {
+  ])('reports the end %j as %s', ({ code, ...fields }, reason) => {
     const { view } = plan(aPod('Never'), [], [aState('main', ended(code, fields))])
     expect(view.main[0]).toMatchObject({ is: 'ended', code, reason })
   })

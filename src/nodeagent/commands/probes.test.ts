@@ -31,11 +31,11 @@ async function startProbes(
 const probe = (kind: string, fields: object = {}) => ({ exec: { command: [kind] }, ...fields })
 
 describe('probes', () => {
-  it('SYS-26 report a container without probes as started and ready', async () => {
+  it('report a container without probes as started and ready', async () => {
     expect((await startProbes({})).read()).toEqual({ isStarted: true, isReady: true })
   })
 
-  it('SYS-26 start the other probes when the startup probe has succeeded', async () => {
+  it('start the other probes when the startup probe has succeeded', async () => {
     const container = {
       startupProbe: probe('startup', { periodSeconds: 2 }),
       livenessProbe: probe('liveness'),
@@ -52,7 +52,7 @@ describe('probes', () => {
     expect(checks.slice(5)).toEqual(['liveness', 'readiness'])
   })
 
-  it('SYS-26 end a container after the threshold of failures, with an event for each', async () => {
+  it('end a container after the threshold of failures, with an event for each', async () => {
     const livenessProbe = probe('liveness', {
       periodSeconds: 1,
       initialDelaySeconds: 5,
@@ -72,7 +72,7 @@ describe('probes', () => {
     expect(checks).toHaveLength(2) // no further checks of a container that is being ended
   })
 
-  it('SYS-26 count only consecutive results, and ignore checks that could not be run', async () => {
+  it('count only consecutive results, and ignore checks that could not be run', async () => {
     const { clock, outcomes, events, read } = await startProbes({
       livenessProbe: probe('liveness', { periodSeconds: 1 }),
     })
@@ -87,7 +87,7 @@ describe('probes', () => {
     expect(read().failed?.kind).toBe('Liveness')
   })
 
-  it('SYS-26 change readiness after the threshold of either result', async () => {
+  it('change readiness after the threshold of either result', async () => {
     const readinessProbe = probe('readiness', { periodSeconds: 1, successThreshold: 2, failureThreshold: 2 })
     const { clock, outcomes, read } = await startProbes({ readinessProbe })
     expect(read().isReady).toBe(false)
@@ -100,14 +100,14 @@ describe('probes', () => {
     expect(read().isReady).toBe(false)
   })
 
-  it('SYS-26 continue with the results of an earlier agent', async () => {
+  it('continue with the results of an earlier agent', async () => {
     const container = { startupProbe: probe('startup'), readinessProbe: probe('readiness') }
     const { checks, read } = await startProbes(container, { initial: { isStarted: true, isReady: true } })
     expect(read()).toEqual({ isStarted: true, isReady: true })
     expect(checks).toEqual(['readiness'])
   })
 
-  it('SYS-26 end with their run', async () => {
+  it('end with their run', async () => {
     const { clock, checks, read, stop } = await startProbes({ livenessProbe: probe('liveness') })
     stop()
     await clock.advance(60_000)

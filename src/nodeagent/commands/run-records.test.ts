@@ -17,7 +17,7 @@ describe('readRun', () => {
   const TIMES = { startedMs: 1_000, restartDelayMs: 20_000 }
   const LOST_RUN = { is: 'ended', code: 137, isLost: true, isKilled: false, ...TIMES }
 
-  it('SYS-7 returns running until the process has written its exit code', async () => {
+  it('returns running until the process has written its exit code', async () => {
     const pid = formatPid(process.pid, await readStartTicks(process.pid))
     const ended = { is: 'ended', code: 3, isLost: false, isKilled: false, ...TIMES }
     expect(await readRecords({ pid, exit: '' })).toEqual({ is: 'running', pid: process.pid, ...TIMES })
@@ -25,7 +25,7 @@ describe('readRun', () => {
     expect(await readRecords({ pid, exit: '3 5000\n' })).toEqual({ ...ended, endedMs: 5_000 })
   })
 
-  it('SYS-26 returns starting until the command runs, and the reason if it cannot', async () => {
+  it('returns starting until the command runs, and the reason if it cannot', async () => {
     const pid = formatPid(process.pid, await readStartTicks(process.pid))
     expect(await readRecords({ pid, exit: '', start: '' })).toMatchObject({ is: 'starting' })
     expect(await readRecords({ pid, exit: '', start: 'ok\n' })).toMatchObject({ is: 'running' })
@@ -36,7 +36,7 @@ describe('readRun', () => {
     })
   })
 
-  it('SYS-7 returns a lost run if the PID is reused, unused, missing or unreadable', async () => {
+  it('returns a lost run if the PID is reused, unused, missing or unreadable', async () => {
     expect(await readRecords({ pid: formatPid(process.pid, '1') })).toEqual(LOST_RUN)
     expect(await readRecords({ pid: formatPid(2 ** 30, '1') })).toEqual(LOST_RUN)
     expect(await readRecords({})).toEqual(LOST_RUN)
@@ -45,11 +45,11 @@ describe('readRun', () => {
     expect(await readRecords({ pid: `{"pid":"${process.pid}","startTicks":1}` })).toEqual(LOST_RUN)
   })
 
-  it('SYS-7 returns a lost run for PID 1, whose process group is every process', async () => {
+  it('returns a lost run for PID 1, whose process group is every process', async () => {
     expect(await readRecords({ pid: formatPid(1, await readStartTicks(1)) })).toEqual(LOST_RUN)
   })
 
-  it('SYS-7 returns a lost run if the start time of the process was not recorded', async () => {
+  it('returns a lost run if the start time of the process was not recorded', async () => {
     expect(await readStartTicks(2 ** 30)).toBe('')
     expect(await readRecords({ pid: formatPid(2 ** 30, '') })).toEqual(LOST_RUN)
   })

@@ -8,7 +8,7 @@ const skipMessage = skipReason(await probeThisMachine(), ['mount'])
 const APPLICATIONS = 100 * Number(process.env.SCALE ?? 1)
 
 describe.skipIf(skipMessage)(`applyFsGroup under attack${skipMessage ? ` (${skipMessage})` : ''}`, () => {
-  it('SYS-7 changes no file of the machine while a pod replaces a directory with a link', {
+  it('changes no file of the machine while a pod replaces a directory with a link', {
     timeout: 600_000,
   }, async () => {
     const attack = await startSwapAttack()

@@ -8,7 +8,7 @@ import { applyFsGroup } from './fs-group.ts'
 const skipMessage = skipReason(await probeThisMachine(), ['mount'])
 
 describe.skipIf(skipMessage)(`applyFsGroup${skipMessage ? ` (${skipMessage})` : ''}`, () => {
-  it('SYS-7 applies the group and the mode to all files, does not follow links, and skips a volume whose root matches', async () => {
+  it('applies the group and the mode to all files, does not follow links, and skips a volume whose root matches', async () => {
     const root = await mkdtemp(join(tmpdir(), 'stowage-group-'))
     await mkdir(join(root, 'd'), { mode: 0o700 })
     await writeFile(join(root, 'd', 'f'), 'x', { mode: 0o600 })

@@ -5,7 +5,7 @@ const NODE_URL = `/api/v1/nodes/${NODE}`
 const LEASE_URL = `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${NODE}`
 
 describe('the node heartbeat', () => {
-  it('SYS-7 reports the node as Ready with its resources, and renews its lease', async () => {
+  it('reports the node as Ready with its resources, and renews its lease', async () => {
     const fixture = await createAgentFixture()
     const { status } = (await fixture.server.get(NODE_URL)).json
     expect(status.conditions.find(({ type }: { type: string }) => type === 'Ready')).toMatchObject({ status: 'True' })
@@ -26,7 +26,7 @@ describe('the node heartbeat', () => {
     expect(renewedMs).toBeLessThanOrEqual(2_500)
   })
 
-  it('SYS-29 annotates the node, so that kube-controller-manager attaches volumes, and restores the annotation after a restart', async () => {
+  it('annotates the node, so that kube-controller-manager attaches volumes, and restores the annotation after a restart', async () => {
     const annotation = 'volumes.kubernetes.io/controller-managed-attach-detach'
     const fixture = await createAgentFixture()
     const readAnnotations = async () => (await fixture.server.get(NODE_URL)).json.metadata.annotations
@@ -37,7 +37,7 @@ describe('the node heartbeat', () => {
     await fixture.waitUntil(async () => (await readAnnotations())?.[annotation] === 'true', 'the annotation')
   })
 
-  it('SYS-7 rejects a node name that another agent holds, and names that agent', async () => {
+  it('rejects a node name that another agent holds, and names that agent', async () => {
     const fixture = await createAgentFixture()
     const versionBefore = (await fixture.server.get(NODE_URL)).json.metadata.resourceVersion
     await fixture.stop()
@@ -50,7 +50,7 @@ describe('the node heartbeat', () => {
     expect((await fixture.server.get(NODE_URL)).json.metadata.resourceVersion).toBe(versionBefore)
   })
 
-  it('SYS-7 acquires an expired lease, and stops the agent when it loses the lease', async () => {
+  it('acquires an expired lease, and stops the agent when it loses the lease', async () => {
     const fixture = await createAgentFixture()
     await fixture.stop()
     await fixture.server.clock.advance(41_000)
@@ -69,7 +69,7 @@ describe('the node heartbeat', () => {
     expect(stopError?.name).toBe('NodeNameTakenError')
   })
 
-  it('SYS-7 does not prevent a killed agent from starting again', async () => {
+  it('does not prevent a killed agent from starting again', async () => {
     const fixture = await createAgentFixture()
     fixture.kill()
     fixture.start()

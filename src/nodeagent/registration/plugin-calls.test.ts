@@ -11,7 +11,7 @@ import { createPluginCalls } from './plugin-calls.ts'
 import { createPluginDirectory } from './plugin-directory.ts'
 
 describe('the plugin calls', () => {
-  it("SYS-7 get a plugin's info and notify it over a socket in the registration directory", async () => {
+  it("get a plugin's info and notify it over a socket in the registration directory", async () => {
     const dir = await mkdtemp(join(tmpdir(), 'stowage-registry-'))
     const path = join(dir, 'deep', 'driver-reg.sock')
     const directory = createPluginDirectory({ path: dir, log: silentLog })

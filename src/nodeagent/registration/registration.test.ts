@@ -42,7 +42,7 @@ describe('driver registration', () => {
     expect(fixture.notifiedErrors.at(-1)).toBe('')
   })
 
-  it('PLUS-18 sets the condition TopologyConflict once while a driver contradicts a label, and ends it when it registers', async () => {
+  it('sets the condition TopologyConflict once while a driver contradicts a label, and ends it when it registers', async () => {
     const fixture = await createAgentFixture({ settings, autoStart: false })
     await fixture.server.post('/api/v1/nodes', { metadata: { name: NODE, labels: { 'example.com/zone': 'b' } } })
     const conditions = async () => (await fixture.server.get(NODE_URL)).json.status?.conditions ?? []
@@ -66,7 +66,7 @@ describe('driver registration', () => {
     expect(await conflict()).toMatchObject({ status: 'False', reason: 'NoConflict' })
   })
 
-  it('PLUS-18 ends the condition TopologyConflict when the socket of the rejected driver is removed', async () => {
+  it('ends the condition TopologyConflict when the socket of the rejected driver is removed', async () => {
     const fixture = await createAgentFixture({ settings, autoStart: false })
     await fixture.server.post('/api/v1/nodes', { metadata: { name: NODE, labels: { 'example.com/zone': 'b' } } })
     const conflictStatus = async () =>
@@ -110,7 +110,7 @@ describe('driver registration', () => {
     expect(metadata.ownerReferences[0].uid).not.toBe('another-owner')
   })
 
-  it('PLUS-18 reports a driver that changes its topology keys on restart while a volume is located by a former key', async () => {
+  it('reports a driver that changes its topology keys on restart while a volume is located by a former key', async () => {
     const fixture = await createAgentFixture({ settings })
     const { server } = fixture
     const matchExpressions = [{ key: 'example.com/node', operator: 'In', values: [NODE] }]
@@ -172,7 +172,7 @@ describe('driver registration', () => {
     expect(fixture.notifiedErrors).toEqual([])
   })
 
-  it('SYS-7 rejects a second driver with the same name', async () => {
+  it('rejects a second driver with the same name', async () => {
     const fixture = await createAgentFixture()
     fixture.sockets.push({ path: `${ROOT}/plugins_registry/second.sock`, id: '2' })
     await fixture.waitUntil(() => fixture.notifiedErrors.length > 1, 'the second notification')
@@ -180,7 +180,7 @@ describe('driver registration', () => {
     expect(fixture.agent.drivers().registered).toEqual([DRIVER])
   })
 
-  it('SYS-7 rejects one of two drivers with the same name that register at the same time', async () => {
+  it('rejects one of two drivers with the same name that register at the same time', async () => {
     const fixture = await createAgentFixture({ autoStart: false })
     fixture.sockets.push({ path: `${ROOT}/plugins_registry/second.sock`, id: '2' })
     fixture.start()

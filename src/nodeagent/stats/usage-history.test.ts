@@ -4,7 +4,7 @@ import { createUsageHistory, USAGE_HISTORIES_MAX, USAGE_SAMPLES_MAX } from './us
 const HOUR_MS = 3_600_000
 
 describe('usage history', () => {
-  it('PLUS-16 returns the growth per day after an hour', () => {
+  it('returns the growth per day after an hour', () => {
     const history = createUsageHistory()
     expect(history.add('a', { timeMs: 0, usedBytes: 1_000 })).toBe(undefined)
     expect(history.add('a', { timeMs: HOUR_MS - 1, usedBytes: 2_000 })).toBe(undefined)
@@ -13,7 +13,7 @@ describe('usage history', () => {
     expect(history.add('b', { timeMs: 2 * HOUR_MS, usedBytes: 5 })).toBe(undefined)
   })
 
-  it('PLUS-16 compares with the oldest sample of the last week', () => {
+  it('compares with the oldest sample of the last week', () => {
     const history = createUsageHistory()
     history.add('a', { timeMs: 0, usedBytes: 1_000_000 })
     let growth: number | undefined
@@ -22,7 +22,7 @@ describe('usage history', () => {
     expect(growth).toBeCloseTo(24)
   })
 
-  it('PLUS-16 drops the least recently sampled volume', () => {
+  it('drops the least recently sampled volume', () => {
     const history = createUsageHistory()
     for (let index = 0; index <= USAGE_HISTORIES_MAX; index++)
       history.add(`volume-${index}`, { timeMs: 0, usedBytes: 0 })

@@ -40,7 +40,7 @@ describe('the stats of a volume', () => {
     )
   })
 
-  it('PLUS-16 include the growth per day, from an hour after the volume was mounted', async () => {
+  it('include the growth per day, from an hour after the volume was mounted', async () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')
     await fixture.createPod('shop', ['orders'])

@@ -29,7 +29,7 @@ function createHarness() {
 }
 
 describe('the scheduling queue', () => {
-  it('CAP-12 pops pods by priority, then in the order in which they were added', () => {
+  it('pops pods by priority, then in the order in which they were added', () => {
     const { queue, pop } = createHarness()
     queue.add(aPod('a'))
     queue.add(aPod('b', 5))
@@ -49,7 +49,7 @@ describe('the scheduling queue', () => {
     expect(pod.attempts).toBe(2)
   })
 
-  it('CAP-12 retries a failed pod with exponential backoff', async () => {
+  it('retries a failed pod with exponential backoff', async () => {
     const { clock, queue, pop } = createHarness()
     queue.add(aPod('a'))
     const waits: number[] = []
@@ -64,7 +64,7 @@ describe('the scheduling queue', () => {
     expect(waits).toEqual([750, 1_500, 3_000, 6_000, 7_500, 7_500])
   })
 
-  it('CAP-13 increases the backoff of a pod whose binding fails on every node that is found for it', async () => {
+  it('increases the backoff of a pod whose binding fails on every node that is found for it', async () => {
     const { clock, queue } = createHarness()
     queue.add(aPod('a'))
     const waits: number[] = []
@@ -78,7 +78,7 @@ describe('the scheduling queue', () => {
     expect(waits).toEqual([750, 1_500, 3_000, 6_000, 7_500, 7_500])
   })
 
-  it('CAP-12 backs off a pod that was requeued more than ten times without success', async () => {
+  it('backs off a pod that was requeued more than ten times without success', async () => {
     const { clock, queue, pop } = createHarness()
     queue.add(aPod('a'))
     for (let round = 0; round < 11; round++) {
@@ -129,7 +129,7 @@ describe('the scheduling queue', () => {
     expect(queue.pop()).toMatchObject({ key: 'ns/a', info: { priority: 3 } })
   })
 
-  it('CAP-12 resolves whenReady when a pod is added', async () => {
+  it('resolves whenReady when a pod is added', async () => {
     const { queue } = createHarness()
     let isReady = false
     const ready = queue.whenReady(NEVER).then(() => (isReady = true))
@@ -139,7 +139,7 @@ describe('the scheduling queue', () => {
     await ready
   })
 
-  it('CAP-12 keeps each pod in exactly one state under any sequence of calls', async () => {
+  it('keeps each pod in exactly one state under any sequence of calls', async () => {
     const step = fc.record({
       do: fc.constantFrom('add', 'remove', 'pop', 'reject', 'retry', 'found', 'requeue', 'wait'),
       pod: fc.constantFrom('a', 'b', 'c', 'd'),

@@ -37,7 +37,7 @@ const putBound = (fixture: ReturnType<typeof createFixture>, claimParts: object 
     ['claim', aClaim('a', { ...BOUND, ...claimParts })],
   )
 
-it('SYS-14 docs/explanation/simulation.md explains every rule', async () => {
+it('docs/explanation/simulation.md explains every rule', async () => {
   const readText = (path: string) => readFile(new URL(path, import.meta.url), 'utf8')
   const rules = (await readText('context.ts')).matchAll(/^ {2}\| '([a-z ]+)'$/gm)
   const table = (await readText('../../../docs/explanation/simulation.md')).match(/^\| rule \| when [\s\S]*?\n\n/m)![0]
@@ -46,7 +46,7 @@ it('SYS-14 docs/explanation/simulation.md explains every rule', async () => {
 })
 
 describe('checkers of every commit and driver call', () => {
-  it('SYS-14 PROV-15 wrong deletion: reports the deletion of a retained volume', async () => {
+  it('wrong deletion: reports the deletion of a retained volume', async () => {
     const fixture = createFixture()
     const { wrapClient } = checkDeletions(fixture.context)
     wrapClient('control-1', {} as never)
@@ -61,7 +61,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('SYS-14 shrunk, wrong status, no intent: reports sizes that fall, that the driver does not have or that are not charged', () => {
+  it('shrunk, wrong status, no intent: reports sizes that fall, that the driver does not have or that are not charged', () => {
     const fixture = createFixture()
     checkSizes(fixture.context)
     const driverVolume = fixture.addDriverVolume('net.sim', 'pv', 2)
@@ -86,7 +86,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('REX-8 shrunk: reports a request below the size that a claim reports, not one below an unanswered expansion', () => {
+  it('shrunk: reports a request below the size that a claim reports, not one below an unanswered expansion', () => {
     const fixture = createFixture()
     checkSizes(fixture.context)
     fixture.addDriverVolume('net.sim', 'pv', 7)
@@ -107,7 +107,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('REX-7 size: reports at rest an expansion to more than the claim still requests', () => {
+  it('size: reports at rest an expansion to more than the claim still requests', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv', 1)
     const expandingStatus = (storage: string, state: string) => ({
@@ -121,7 +121,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('SYS-14 wrong status: reports a size that the file system does not have yet', () => {
+  it('wrong status: reports a size that the file system does not have yet', () => {
     const fixture = createFixture()
     checkSizes(fixture.context)
     fixture.addDriverVolume('net.sim', 'pv', 2).onNodes['id-n1'] = {
@@ -137,7 +137,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('SYS-14 no intent: reports CreateVolume without an intent, or long after it was removed', async () => {
+  it('no intent: reports CreateVolume without an intent, or long after it was removed', async () => {
     const fixture = createFixture()
     checkIntents(fixture.context)
     fixture.put(['claim', aClaim('a', { metadata: { finalizers: [INTENT] } })])
@@ -154,7 +154,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('SYS-14 no intent: accepts CreateVolume while a journal contains the intent', async () => {
+  it('no intent: accepts CreateVolume while a journal contains the intent', async () => {
     const fixture = createFixture()
     checkIntents(fixture.context)
     const putJournal = (entries: object) =>
@@ -181,7 +181,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('SYS-14 wrong status, no intent: reports attributes that the driver does not have, and calls without an undo record', () => {
+  it('wrong status, no intent: reports attributes that the driver does not have, and calls without an undo record', () => {
     const fixture = createFixture()
     checkAttributes(fixture.context, fixture.classes)
     fixture.addDriverVolume('net.sim', 'pv').mutableParameters = { iops: '500' }
@@ -210,7 +210,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('SYS-14 quota: reports an uncharged claim in its own namespace only', () => {
+  it('quota: reports an uncharged claim in its own namespace only', () => {
     const fixture = createFixture()
     checkQuotas(fixture.context)
     const hard = { persistentvolumeclaims: '5', 'limits.throughput': '100Mi', 'requests.cpu': '2', 'count/pods': '9' }
@@ -230,7 +230,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('SYS-14 overlap: reports two operations on one volume, unless the first caller no longer waits', () => {
+  it('overlap: reports two operations on one volume, unless the first caller no longer waits', () => {
     const fixture = createFixture()
     checkOverlaps(fixture.context)
     const modify = (process: string) => fixture.call(process, 'net.sim', 'ControllerModifyVolume', 'pv')
@@ -254,7 +254,7 @@ describe('checkers of every commit and driver call', () => {
   })
 
   it.each([true, false])(
-    'SYS-14 overlap: exempts a deletion during its own CreateVolume only if there is a second provisioner (%s)',
+    'overlap: exempts a deletion during its own CreateVolume only if there is a second provisioner (%s)',
     (secondProvisioner) => {
       const fixture = createFixture()
       const { system } = fixture.context
@@ -265,7 +265,7 @@ describe('checkers of every commit and driver call', () => {
     },
   )
 
-  it('SYS-14 double attach, wrong mount: reports a second node, a mount without an attachment and a detach of a mounted volume', () => {
+  it('double attach, wrong mount: reports a second node, a mount without an attachment and a detach of a mounted volume', () => {
     const fixture = createFixture()
     checkMounts(fixture.context, () => false)
     const driverVolume = fixture.addDriverVolume('net.sim', 'pv')
@@ -302,7 +302,7 @@ describe('checkers of every commit and driver call', () => {
     expect(fixture.violations).toHaveLength(4)
   })
 
-  it('PLUS-11 wrong mount: reports a volume that two running machines could write to, even if its old node is out of service', () => {
+  it('wrong mount: reports a volume that two running machines could write to, even if its old node is out of service', () => {
     const fixture = createFixture()
     checkMounts(fixture.context, () => false)
     const driverVolume = fixture.addDriverVolume('net.sim', 'pv')
@@ -318,7 +318,7 @@ describe('checkers of every commit and driver call', () => {
     expect(fixture.violations).toEqual(['wrong mount: agent-n2 mounts net.sim^pv on n2, but it is still mounted on n1'])
   })
 
-  it('SYS-14 wrong mount: reports a detach from a deleted node until six minutes have passed', async () => {
+  it('wrong mount: reports a detach from a deleted node until six minutes have passed', async () => {
     const fixture = createFixture()
     checkMounts(fixture.context, () => false)
     fixture.addDriverVolume('net.sim', 'pv')
@@ -336,7 +336,7 @@ describe('checkers of every commit and driver call', () => {
     expect(fixture.violations).toHaveLength(1)
   })
 
-  it('SYS-14 two leaders: reports a lease taken before the duration since its renewal has passed', async () => {
+  it('two leaders: reports a lease taken before the duration since its renewal has passed', async () => {
     const fixture = createFixture()
     checkLeases(fixture.context)
     let revision = 0
@@ -363,7 +363,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('SYS-14 wrong mount: reports a ReadWriteOncePod volume mounted for two pods', () => {
+  it('wrong mount: reports a ReadWriteOncePod volume mounted for two pods', () => {
     const fixture = createFixture()
     checkMounts(fixture.context, () => false)
     fixture.addDriverVolume('basic.sim', 'pv')
@@ -385,7 +385,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('SYS-14 wrong placement: reports an unreachable volume, a missing volume and a cordoned node', async () => {
+  it('wrong placement: reports an unreachable volume, a missing volume and a cordoned node', async () => {
     const fixture = createFixture()
     checkPlacements(fixture.context)
     const nodeSelector = {
@@ -414,7 +414,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('SYS-14 lost write: reports an observed object that is missing after a restart, and an acknowledged write that was never observed', async () => {
+  it('lost write: reports an observed object that is missing after a restart, and an acknowledged write that was never observed', async () => {
     const fixture = createFixture()
     const acknowledgedWrites = [
       { atMs: 0, kind: 'claim', key: 'team-a/a', uid: 'uid-a', resourceVersion: '1', isDeleted: false },
@@ -445,7 +445,7 @@ describe('checkers of every commit and driver call', () => {
     ])
   })
 
-  it('SYS-14 watch: reports events that were repeated, omitted or never committed', () => {
+  it('watch: reports events that were repeated, omitted or never committed', () => {
     const violations: string[] = []
     const log = createCommitLog('c/', (text) => void violations.push(text))
     const commit = (name: string, revision: number) =>
@@ -488,11 +488,11 @@ describe('checker of bindings', () => {
   }
   const volumeEntry = (name: string, claim?: string) => ['volume', aVolume(name, { claim })] as const
 
-  it('PROV-5 accepts a claim that is bound to its own volume', () => {
+  it('accepts a claim that is bound to its own volume', () => {
     expect(createBoundFixture().violations).toEqual([])
   })
 
-  it('PROV-5 reports a second claim bound to a volume', () => {
+  it('reports a second claim bound to a volume', () => {
     const { put, violations } = createBoundFixture()
     put(['claim', aClaim('b', { phase: 'Bound', volumeName: 'pv' })])
     expect(violations).toEqual([
@@ -501,7 +501,7 @@ describe('checker of bindings', () => {
     ])
   })
 
-  it('PROV-5 reports a volume that is taken from its bound claim or deleted before it', () => {
+  it('reports a volume that is taken from its bound claim or deleted before it', () => {
     const { put, remove, violations } = createBoundFixture()
     put(volumeEntry('pv', 'b'))
     put(volumeEntry('pv', 'a'))
@@ -512,7 +512,7 @@ describe('checker of bindings', () => {
     ])
   })
 
-  it('PROV-5 reports a volume assigned or reserved for one claim and given to another, unless it was free in between', () => {
+  it('reports a volume assigned or reserved for one claim and given to another, unless it was free in between', () => {
     const { put, violations } = createBoundFixture()
     put(['claim', aClaim('b')], ['claim', aClaim('c')])
     put(volumeEntry('other', 'b'))
@@ -532,7 +532,7 @@ describe('checker of bindings', () => {
     ])
   })
 
-  it('PROV-5 reports a claim bound to a volume that does not exist', () => {
+  it('reports a claim bound to a volume that does not exist', () => {
     const { put, violations } = createBoundFixture()
     put(['claim', aClaim('b', { phase: 'Bound', volumeName: 'nothing' })])
     expect(violations).toEqual(['double binding: claim team-a/b became bound to volume nothing, which does not exist'])
@@ -540,7 +540,7 @@ describe('checker of bindings', () => {
 })
 
 describe('checker of deletions', () => {
-  it("PROV-14 reports a bound volume's deletion, unless the caller could not know of the binding", async () => {
+  it("reports a bound volume's deletion, unless the caller could not know of the binding", async () => {
     const fixture = createFixture()
     const { wrapClient } = checkDeletions(fixture.context)
     const client = wrapClient('control-1', { get: async () => ({}) } as never)
@@ -573,7 +573,7 @@ describe('checker of charges', () => {
       status: { capacity: { storage: '1Gi' }, ...status },
     })
 
-  it('REX-4 charge: reports a request above the charge, and a charge that falls', () => {
+  it('charge: reports a request above the charge, and a charge that falls', () => {
     const fixture = createFixture()
     checkSizes(fixture.context)
     fixture.put(['claim', aChargedClaim('3Gi', '3Gi')])
@@ -586,7 +586,7 @@ describe('checker of charges', () => {
     ])
   })
 
-  it('REX-4 charge: accepts a charge that falls to the actual size, if no expansion is in progress', () => {
+  it('charge: accepts a charge that falls to the actual size, if no expansion is in progress', () => {
     const fixture = createFixture()
     Object.assign(fixture.system.setup, { expansionQuota: 'actual' })
     checkSizes(fixture.context)
@@ -599,7 +599,7 @@ describe('checker of charges', () => {
     expect(fixture.violations).toEqual([`charge: the charge of claim team-a/a fell from ${5 * GI} to ${GI}`])
   })
 
-  it('REX-4 charge, size: reports at rest a charge without use and conditions of a completed expansion', () => {
+  it('charge, size: reports at rest a charge without use and conditions of a completed expansion', () => {
     const fixture = createFixture()
     Object.assign(fixture.system.setup, { expansionQuota: 'actual' })
     fixture.addDriverVolume('net.sim', 'pv')
@@ -637,7 +637,7 @@ describe('checker of attributes', () => {
     return { fixture, driverVolume, putClaim }
   }
 
-  it('VAC-6 attributes: reports a driver attribute that no status explains', () => {
+  it('attributes: reports a driver attribute that no status explains', () => {
     const { fixture, driverVolume } = createModifiedFixture()
     expect(fixture.problems()).toEqual([])
     driverVolume.mutableParameters = { iops: '1000', tier: 'left over' }
@@ -646,7 +646,7 @@ describe('checker of attributes', () => {
     ])
   })
 
-  it('VAC-6 attributes: reports conditions and an undo record that outlive their change', () => {
+  it('attributes: reports conditions and an undo record that outlive their change', () => {
     const { fixture, putClaim } = createModifiedFixture()
     putClaim(classStatus('gold', { metadata: { annotations: { [UNDO]: '{"iops":"500"}' } } }))
     expect(fixture.problems()).toEqual(['attributes: claim team-a/a has what it requests, but still records an undo'])
@@ -657,7 +657,7 @@ describe('checker of attributes', () => {
     ])
   })
 
-  it('VAC-7 attributes: requires Pending for a missing class and Infeasible for unknown parameters or another driver', () => {
+  it('attributes: requires Pending for a missing class and Infeasible for unknown parameters or another driver', () => {
     const { fixture, putClaim } = createModifiedFixture()
     fixture.recordEvent('uid-a', 'VolumeModifyFailed')
     putClaim(classStatus('gold', { spec: { volumeAttributesClassName: 'missing' } }))
@@ -668,7 +668,7 @@ describe('checker of attributes', () => {
     expect(fixture.problems()).toEqual(['attributes: claim team-a/a should be Infeasible for other, but is undefined'])
   })
 
-  it('VAC-6 wrong status: reports an event about a class that the claim never had', () => {
+  it('wrong status: reports an event about a class that the claim never had', () => {
     const { fixture } = createModifiedFixture()
     checkAttributes(fixture.context, fixture.classes)
     fixture.recordEvent(
@@ -683,7 +683,7 @@ describe('checker of attributes', () => {
 })
 
 describe('cache follower', () => {
-  it('SYS-14 cache: reports an object added twice, updated backwards, or deleted while not cached', () => {
+  it('cache: reports an object added twice, updated backwards, or deleted while not cached', () => {
     const violations: string[] = []
     const check = createOrderCheck('configmaps', (text) => void violations.push(text))
     const at = (name: string, resourceVersion: string, uid = 'u') =>
@@ -705,7 +705,7 @@ describe('cache follower', () => {
 })
 
 describe('checkers of the state at rest', () => {
-  it('SYS-14 accepts a bound and mounted claim of a running pod', () => {
+  it('accepts a bound and mounted claim of a running pod', () => {
     const fixture = createFixture()
     const driverVolume = fixture.addDriverVolume('net.sim', 'pv')
     driverVolume.attachments['id-n1'] = {} as never
@@ -726,7 +726,7 @@ describe('checkers of the state at rest', () => {
     expect(fixture.problems()).toEqual([])
   })
 
-  it('SYS-14 PROV-12 leak, missing: reports driver volumes without a PersistentVolume and the reverse, except imports, user deletions and lost state', () => {
+  it('leak, missing: reports driver volumes without a PersistentVolume and the reverse, except imports, user deletions and lost state', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv-1')
     fixture.addDriverVolume('net.sim', 'imported-1') // imported by a user, without a PersistentVolume so far
@@ -744,7 +744,7 @@ describe('checkers of the state at rest', () => {
     expect(fixture.problems()).toEqual([])
   })
 
-  it('SYS-14 missing: accepts a volume retained or released by a user after its deletion was requested', () => {
+  it('missing: accepts a volume retained or released by a user after its deletion was requested', () => {
     const findMissingProblems = (change: object) => {
       const fixture = createFixture()
       fixture.put(['volume', aVolume('pv', { phase: 'Released', claim: 'a' })])
@@ -759,7 +759,7 @@ describe('checkers of the state at rest', () => {
     expect(findMissingProblems({ phase: 'Available', claim: undefined })).toEqual([])
   })
 
-  it('SYS-14 PROV-15 leak: reports storage whose PersistentVolume had the deletion finalizer or was deleted by a process', () => {
+  it('leak: reports storage whose PersistentVolume had the deletion finalizer or was deleted by a process', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv')
     const finalizers = ['external-provisioner.volume.kubernetes.io/finalizer']
@@ -775,7 +775,7 @@ describe('checkers of the state at rest', () => {
     ])
   })
 
-  it('SYS-14 PROV-6 no reason, needless wait: reports claims that state no reason or could be bound', () => {
+  it('no reason, needless wait: reports claims that state no reason or could be bound', () => {
     const fixture = createFixture()
     fixture.put(['class', aClass('net-now', 'net.sim')], ['claim', aClaim('a', { storage: '99Gi' })])
     expect(fixture.problems()).toEqual(['no reason: claim team-a/a is Pending without an event that states the reason'])
@@ -792,7 +792,7 @@ describe('checkers of the state at rest', () => {
     ])
   })
 
-  it('SYS-14 needless wait: reports a claim without a class if there is a default class, unless its quota is full', () => {
+  it('needless wait: reports a claim without a class if there is a default class, unless its quota is full', () => {
     const fixture = createFixture()
     fixture.recordEvent('uid-a', 'ExceededQuota')
     const annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' }
@@ -817,7 +817,7 @@ describe('checkers of the state at rest', () => {
     ])
   })
 
-  it('SYS-14 size, no reason, needless wait: reports expansions that are wrong, unexplained or possible', () => {
+  it('size, no reason, needless wait: reports expansions that are wrong, unexplained or possible', () => {
     const fixture = createFixture()
     const driverVolume = fixture.addDriverVolume('net.sim', 'pv', 2)
     putBound(fixture)
@@ -837,7 +837,7 @@ describe('checkers of the state at rest', () => {
     ])
   })
 
-  it('SYS-14 size: reports a volume larger than recorded, unless an unanswered expansion of a deleted claim explains it', () => {
+  it('size: reports a volume larger than recorded, unless an unanswered expansion of a deleted claim explains it', () => {
     const fixture = createFixture()
     const expandFor = (claim: string) => {
       fixture.put(['volume', aVolume('pv', { phase: 'Bound', claim })])
@@ -855,7 +855,7 @@ describe('checkers of the state at rest', () => {
     expect(fixture.problems()).toEqual([sizeProblem])
   })
 
-  it('SYS-14 size: reports a half-expanded volume, unless its claim reports it and waits for a pod', () => {
+  it('size: reports a half-expanded volume, unless its claim reports it and waits for a pod', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv', 2)
     const annotations = { [PRE_RESIZE_CAPACITY]: '1Gi' }
@@ -877,7 +877,7 @@ describe('checkers of the state at rest', () => {
     expect(fixture.problems()).toContain(sizeProblem)
   })
 
-  it('SYS-14 size: reports a volume that does not state the size its node waits for', () => {
+  it('size: reports a volume that does not state the size its node waits for', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv', 2)
     const putExpanding = (storage: string) =>
@@ -906,7 +906,7 @@ describe('checkers of the state at rest', () => {
     ])
   })
 
-  it('SYS-14 needless wait: accepts an expansion of a volume that is ReadWriteOnce and ReadOnlyMany, but not ReadWriteMany', () => {
+  it('needless wait: accepts an expansion of a volume that is ReadWriteOnce and ReadOnlyMany, but not ReadWriteMany', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv')
     fixture.recordEvent('uid-a', 'VolumeResizeFailed')
@@ -919,7 +919,7 @@ describe('checkers of the state at rest', () => {
     expect(fixture.problems()).toHaveLength(1)
   })
 
-  it('SYS-14 needless wait: reports a pending NodeExpandVolume, unless the driver reported that the volume is in use', () => {
+  it('needless wait: reports a pending NodeExpandVolume, unless the driver reported that the volume is in use', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv', 2)
     fixture.recordEvent('uid-a', 'FileSystemResizeRequired')
@@ -937,7 +937,7 @@ describe('checkers of the state at rest', () => {
     expect(problemsAfter('rpc error: code = Internal desc = no')).toHaveLength(1)
   })
 
-  it('SYS-14 needless wait: reports an offline expansion once no pod uses the volume', () => {
+  it('needless wait: reports an offline expansion once no pod uses the volume', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv')
     fixture.recordEvent(
@@ -958,7 +958,7 @@ describe('checkers of the state at rest', () => {
     expect(isHeld()).toBe(false)
   })
 
-  it('SYS-14 attributes: reports differences between driver, volume and claim, and changes that are possible', () => {
+  it('attributes: reports differences between driver, volume and claim, and changes that are possible', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv').mutableParameters = { iops: '500' }
     const goldClass = { metadata: { name: 'gold' }, driverName: 'net.sim', parameters: { iops: '1000' } }
@@ -978,7 +978,7 @@ describe('checkers of the state at rest', () => {
     ])
   })
 
-  it('SYS-14 no reason: requires a reason for a driver without a resizer only if its controllers run in-process', () => {
+  it('no reason: requires a reason for a driver without a resizer only if its controllers run in-process', () => {
     for (const driverControllers of ['in-process', 'sidecars'] as const) {
       const fixture = createFixture()
       Object.assign(fixture.system.setup, { driverControllers })
@@ -993,7 +993,7 @@ describe('checkers of the state at rest', () => {
     }
   })
 
-  it('SYS-14 not deleted: reports a cloning finalizer on a deleted claim, not on an existing one', () => {
+  it('not deleted: reports a cloning finalizer on a deleted claim, not on an existing one', () => {
     const fixture = createFixture()
     const finalizers = ['provisioner.storage.kubernetes.io/cloning-protection']
     fixture.addDriverVolume('net.sim', 'pv')
@@ -1003,7 +1003,7 @@ describe('checkers of the state at rest', () => {
     expect(fixture.problems()).toEqual([`not deleted: claim team-a/a is stuck in deletion, held by ${finalizers}`])
   })
 
-  it('SYS-14 not deleted: accepts a deleted claim that a pod on a node protects, even if the pod has failed', () => {
+  it('not deleted: accepts a deleted claim that a pod on a node protects, even if the pod has failed', () => {
     const fixture = createFixture()
     const finalizers = ['kubernetes.io/pvc-protection']
     fixture.addDriverVolume('net.sim', 'pv')
@@ -1013,7 +1013,7 @@ describe('checkers of the state at rest', () => {
     expect(fixture.problems()).toEqual([])
   })
 
-  it('SYS-14 not deleted, finalizers: reports objects that are stuck in deletion', () => {
+  it('not deleted, finalizers: reports objects that are stuck in deletion', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv')
     const deletion = { deletionTimestamp: 'then' }
@@ -1037,7 +1037,7 @@ describe('checkers of the state at rest', () => {
     ])
   })
 
-  it('SYS-14 no reason, needless wait: reports pods that state no reason or could be scheduled', () => {
+  it('no reason, needless wait: reports pods that state no reason or could be scheduled', () => {
     const fixture = createFixture()
     fixture.put(['node', aNode('n1')], ['pod', aPod('p', [])])
     expect(fixture.problems()).toEqual(['no reason: pod team-a/p has no node and reports no reason'])
@@ -1054,7 +1054,7 @@ describe('checkers of the state at rest', () => {
     ])
   })
 
-  it('SYS-14 attachments: reports unneeded and missing attachments, publications and mounts', () => {
+  it('attachments: reports unneeded and missing attachments, publications and mounts', () => {
     const fixture = createFixture()
     putBound(fixture)
     fixture.addDriverVolume('net.sim', 'pv').attachments['id-n2'] = {} as never
@@ -1073,7 +1073,7 @@ describe('checkers of the state at rest', () => {
     ])
   })
 
-  it('SYS-14 attachments: accepts an unanswered publish of a volume being deleted while a finalizer records it', () => {
+  it('attachments: accepts an unanswered publish of a volume being deleted while a finalizer records it', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv').attachments['id-n2'] = {} as never
     const attachment = (finalizers: string[]) => ({
@@ -1094,7 +1094,7 @@ describe('checkers of the state at rest', () => {
     expect(fixture.problems()).toContain(publishedProblem)
   })
 
-  it('SYS-14 capacity, quota: reports wrong capacity objects and uncounted quotas', () => {
+  it('capacity, quota: reports wrong capacity objects and uncounted quotas', () => {
     const fixture = createFixture()
     const capacity = (node: string, gi: number, name = node) =>
       [
@@ -1127,7 +1127,7 @@ describe('checkers of the state at rest', () => {
 })
 
 describe('checkers of the end of a run', () => {
-  it('SYS-14 endless retry: reports a write that is rejected repeatedly at rest', async () => {
+  it('endless retry: reports a write that is rejected repeatedly at rest', async () => {
     const retries = followRetries()
     const refuse = (code: number) => () => Promise.reject(new ApiError(code, 'Refused', 'no'))
     const client = retries.wrapClient('control-1', { create: refuse(409), patch: refuse(403) } as never)
@@ -1147,7 +1147,7 @@ describe('checkers of the end of a run', () => {
     ])
   })
 
-  it('SYS-14 metrics: reports uncounted and miscounted calls and negative gauges', async () => {
+  it('metrics: reports uncounted and miscounted calls and negative gauges', async () => {
     const fixture = createFixture()
     const registry = new Registry()
     fixture.registries.push({ process: 'control-1', incarnation: 1, registry })
@@ -1176,7 +1176,7 @@ describe('checkers of the end of a run', () => {
     ])
   })
 
-  it('SYS-14 metrics: reports gauges that differ from the store', async () => {
+  it('metrics: reports gauges that differ from the store', async () => {
     const fixture = createFixture()
     const registry = new Registry()
     const problemTexts = async () =>

@@ -40,7 +40,7 @@ function violationsOf(...states: readonly ClaimState[]): readonly string[] {
 const REJECTED = 'ControllerResizeInfeasible'
 
 describe('checkGrowth', () => {
-  it('PLUS-12 accepts growth up to the maximum, and a rejected growth that is lowered', () => {
+  it('accepts growth up to the maximum, and a rejected growth that is lowered', () => {
     const states: ClaimState[] = [
       { request: '2Gi', capacity: '2Gi' },
       { request: '3Gi', capacity: '2Gi', grownTo: '3Gi' },
@@ -52,7 +52,7 @@ describe('checkGrowth', () => {
     expect(violationsOf(...states)).toEqual([])
   })
 
-  it('PLUS-12 reports growth beyond the maximum, in the request and in the volume', () => {
+  it('reports growth beyond the maximum, in the request and in the volume', () => {
     const start: ClaimState = { request: '4Gi', capacity: '4Gi' }
     expect(violationsOf(start, { request: '5Gi', capacity: '4Gi', grownTo: '5Gi' })[0]).toContain('beyond its maximum')
     const grown: ClaimState = { request: '4Gi', capacity: '3Gi', grownTo: '4Gi' }
@@ -62,7 +62,7 @@ describe('checkGrowth', () => {
     expect(violationsOf({ ...grown, capacity: '4Gi' }, byUser, { ...byUser, capacity: '6Gi' })).toEqual([])
   })
 
-  it('PLUS-12 reports a new target while an expansion is pending', () => {
+  it('reports a new target while an expansion is pending', () => {
     const pending: ClaimState = { request: '3Gi', capacity: '2Gi' }
     const next: ClaimState = { request: '4Gi', capacity: '2Gi', grownTo: '4Gi' }
     expect(violationsOf(pending, next)[0]).toContain('was pending')
@@ -70,7 +70,7 @@ describe('checkGrowth', () => {
     expect(violationsOf(onNode, { request: '4Gi', capacity: '3Gi', grownTo: '4Gi' })[0]).toContain('was pending')
   })
 
-  it('PLUS-12 reports a request that is lowered without a rejection, or below the capacity', () => {
+  it('reports a request that is lowered without a rejection, or below the capacity', () => {
     const grown: ClaimState = { request: '4Gi', capacity: '3Gi', grownTo: '4Gi' }
     expect(violationsOf(grown, { request: '3Gi', capacity: '3Gi', grownTo: '3Gi' })[0]).toContain('has not rejected it')
     const rejected: ClaimState = { ...grown, pending: REJECTED }
@@ -79,7 +79,7 @@ describe('checkGrowth', () => {
     )
   })
 
-  it('PLUS-12 reports at rest a rejected growth that was not lowered', () => {
+  it('reports at rest a rejected growth that was not lowered', () => {
     const problemsOf = (state: ClaimState) => {
       const fixture = createFixture()
       fixture.put(['claim', createClaim(state)])

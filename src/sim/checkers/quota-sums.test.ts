@@ -21,7 +21,7 @@ function createQuotaFixture() {
 }
 
 describe('quota sums', () => {
-  it('SYS-14 accept a charge in the same commit as its write, and a quota that is not counted yet', () => {
+  it('accept a charge in the same commit as its write, and a quota that is not counted yet', () => {
     const { violations, checker, claim, quota } = createQuotaFixture()
     checker.apply([claim('a', '2Gi')])
     checker.apply([quota({ 'requests.storage': '5Gi' })])
@@ -35,7 +35,7 @@ describe('quota sums', () => {
     expect(violations).toEqual([])
   })
 
-  it('SYS-14 report a write without a charge, and a charge without a write', () => {
+  it('report a write without a charge, and a charge without a write', () => {
     const { violations, checker, claim, quota } = createQuotaFixture()
     checker.apply([quota({ persistentvolumeclaims: '5' }, { persistentvolumeclaims: '0' })])
     checker.apply([claim('a', '1Gi')])
@@ -46,7 +46,7 @@ describe('quota sums', () => {
     ])
   })
 
-  it('SYS-14 report a charge above the limit, unless a status caused it', () => {
+  it('report a charge above the limit, unless a status caused it', () => {
     const { violations, checker, claim, quota } = createQuotaFixture()
     const hard = { 'requests.storage': '3Gi' }
     checker.apply([claim('a', '2Gi'), quota(hard, { 'requests.storage': '2Gi' })])
@@ -59,7 +59,7 @@ describe('quota sums', () => {
     expect(violations).toHaveLength(1)
   })
 
-  it('SYS-14 count the largest single claim, and classes that a claim requests or has', () => {
+  it('count the largest single claim, and classes that a claim requests or has', () => {
     const { checker, claim } = createQuotaFixture()
     const claimWithIo = (name: string, iops: string, volumeAttributesClassName: string, current?: string) => {
       const { key, object } = claim(name, '1Gi', { currentVolumeAttributesClassName: current })

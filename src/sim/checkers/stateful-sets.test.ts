@@ -39,7 +39,7 @@ describe('checkStatefulSets', () => {
     return fixture
   }
 
-  it('SYS-27 order: reports a pod whose predecessor is not ready', () => {
+  it('order: reports a pod whose predecessor is not ready', () => {
     const fixture = start()
     fixture.put(['set', createSet()], ['pod', createPod(0)])
     fixture.put(['pod', createPod(1)])
@@ -54,7 +54,7 @@ describe('checkStatefulSets', () => {
     expect(parallel.violations).toEqual([])
   })
 
-  it('SYS-27 identity: reports a pod that uses the claim of another ordinal', () => {
+  it('identity: reports a pod that uses the claim of another ordinal', () => {
     const fixture = start()
     fixture.put(['set', createSet()], ['pod', createPod(0)])
     fixture.put(['pod', createPod(1, READY, 0)])
@@ -64,7 +64,7 @@ describe('checkStatefulSets', () => {
     ])
   })
 
-  it('SYS-27 retention: reports an owner of a retained claim, and its deletion', () => {
+  it('retention: reports an owner of a retained claim, and its deletion', () => {
     const fixture = start()
     fixture.put(['set', createSet()], ['claim', createClaim()])
     fixture.put(['claim', createClaim([owner])])
@@ -95,7 +95,7 @@ describe('findStatefulSetProblems', () => {
     return findStatefulSetProblems(storedSet!, fixture.context as never).map(({ rule }) => rule)
   }
 
-  it('SYS-27 set status, missing, not deleted, needless wait: reports sets that are not as specified', () => {
+  it('set status, missing, not deleted, needless wait: reports sets that are not as specified', () => {
     expect(problemsWith(createSet({}, counts(2)), [createPod(0), createPod(1)])).toEqual([])
     expect(problemsWith(createSet({}, counts(1)), [createPod(0), createPod(1)])).toEqual(['set status'])
     expect(problemsWith(createSet({}, counts(1)), [createPod(0)])).toEqual(['missing'])

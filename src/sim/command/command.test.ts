@@ -23,7 +23,7 @@ describe('npm run sim', () => {
     expect(passingRun).toMatchObject({ code: 0, out: expect.stringMatching(/seeds with violations +0/) })
   })
 
-  it('SYS-14 --shrink prints the shrunk plan, and --save writes it as a regression that --plan runs', async () => {
+  it('--shrink prints the shrunk plan, and --save writes it as a regression that --plan runs', async () => {
     const { code, out } = await sim('--seed 13 --shrink')
     expect(code).toBe(1)
     expect(out).toMatch(/8 steps became 1 in \d+ runs\.\n/)
@@ -41,7 +41,7 @@ describe('npm run sim', () => {
     expect(replay).toMatchObject({ code: 1, out: expect.stringContaining('1 step in') })
   })
 
-  it('SYS-14 --seeds prints one table, shrinks the first failure of each rule and writes figures as JSON', async () => {
+  it('--seeds prints one table, shrinks the first failure of each rule and writes figures as JSON', async () => {
     const json = join(dir, 'figures')
     const { code, out } = await sim(`--seeds 30 --from 1 --json ${json}`)
     expect(code).toBe(1)
@@ -58,7 +58,7 @@ describe('npm run sim', () => {
     expect(await sim('--seeds 3 --from 1')).toMatchObject({ code: 0 })
   })
 
-  it("SYS-14 passes a run's flags to workers and replay lines", async () => {
+  it("passes a run's flags to workers and replay lines", async () => {
     const flags = '--workload quota --answers stock --operations 4 --faults 3 --targeted-faults 12 --twice'
     const startedFlags: string[] = []
     const startWorker: SimProgram['startWorker'] = (workerFlags) => {
@@ -72,7 +72,7 @@ describe('npm run sim', () => {
     expect(singleRun.out).toContain(`Replay:  npm run sim -- --seed 13 ${flags}\n`)
   })
 
-  it('SYS-14 --minutes runs seeds until the time is up, starting with a seed from the clock', async () => {
+  it('--minutes runs seeds until the time is up, starting with a seed from the clock', async () => {
     const clock = manualClock(1_700_000_123_000)
     const slowWorker: SimProgram['startWorker'] = (flags) => {
       const worker = fakeWorker(flags)
@@ -104,7 +104,7 @@ describe('npm run sim', () => {
     expect(await sim('--seed 3 --twice')).toMatchObject({ code: 0 })
   })
 
-  it('SYS-14 replaces a worker that crashes and reports its seed without a result', async () => {
+  it('replaces a worker that crashes and reports its seed without a result', async () => {
     let startCount = 0
     const startWorker: SimProgram['startWorker'] = (flags) => {
       startCount++
@@ -119,7 +119,7 @@ describe('npm run sim', () => {
     expect(out).not.toContain('shrinking')
   })
 
-  it('SYS-14 explains wrong flags and files with exit code 2, and prints its usage with --help', async () => {
+  it('explains wrong flags and files with exit code 2, and prints its usage with --help', async () => {
     expect(await sim('--sed 1')).toMatchObject({ code: 2, out: expect.stringContaining("Unknown option '--sed'.") })
     expect(await sim('--help')).toMatchObject({ code: 0, out: expect.stringContaining('Usage: npm run sim') })
     expect(await sim('--plan nowhere.json')).toMatchObject({

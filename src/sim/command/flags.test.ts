@@ -4,7 +4,7 @@ import { readFlags } from './flags.ts'
 const read = (line: string) => readFlags(line.split(' ').filter(Boolean), { cores: 2 })
 
 describe('flags of npm run sim', () => {
-  it('SYS-14 select one seed or plan, or many seeds by number or time', () => {
+  it('select one seed or plan, or many seeds by number or time', () => {
     expect(read('--seed 7 --shrink')).toMatchObject({ do: 'one', target: { seed: 7 }, shrink: true, all: false })
     expect(read('--plan a.json --all')).toMatchObject({ do: 'one', target: { file: 'a.json' }, all: true })
     expect(read('')).toMatchObject({ do: 'many', until: { minutes: 1 }, from: undefined, workers: 2 })
@@ -42,7 +42,7 @@ describe('flags of npm run sim', () => {
     ['--answers odd', '--answers takes "stock", not "odd".'],
     ['--plan a --answers stock', '--plan and --answers exclude each other. A saved plan has its setup'],
     ['--workload nothing', 'There is no workload "nothing". Known workloads: mixed, provisioning'],
-  ])('SYS-14 reject %s with advice', (line, message) => {
+  ])('reject %s with advice', (line, message) => {
     expect(() => read(line)).toThrow(message)
   })
 })

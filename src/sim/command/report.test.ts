@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { addResult, createTotals, formatReport, type SeedResult } from './report.ts'
 
 describe('the report of many seeds', () => {
-  it('SYS-14 lists operations and faults, the minimum per seed, and failed seeds by rule', () => {
+  it('lists operations and faults, the minimum per seed, and failed seeds by rule', () => {
     const totals = createTotals()
     addResult(totals, toSeedResult(2, { violations: [{ atMs: 5, rule: 'leak', text: 'two lines\nof text' }] }))
     addResult(totals, toSeedResult(1, { faults: { crash: 20, 'reply lost': 1_500 } }))

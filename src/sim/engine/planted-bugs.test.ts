@@ -188,39 +188,39 @@ const SEEDS_MAX = 60
 const TIMEOUT_MS = 900_000
 
 describe('a planted bug', { timeout: TIMEOUT_MS }, () => {
-  it('SYS-14 is found by "needless wait" if "already exists" counts as transient', async () => {
+  it('is found by "needless wait" if "already exists" counts as transient', async () => {
     expect(await findViolations('placement', existingIsTransient)).toContain('needless wait')
   })
 
-  it('SYS-14 is found by "watch" if a watch starts after its initial state', async () => {
+  it('is found by "watch" if a watch starts after its initial state', async () => {
     expect(await findViolations('cache', lateWatch)).toContain('watch')
   })
 
-  it('SYS-27 is found by "wrong preemption" if the scheduler reads priorities that are too low', async () => {
+  it('is found by "wrong preemption" if the scheduler reads priorities that are too low', async () => {
     expect(await findViolations('priority', underratedPods)).toContain('wrong preemption')
   })
 
-  it('PLUS-11 is found by "wrong mount" if the volumes that a node uses are not known', async () => {
+  it('is found by "wrong mount" if the volumes that a node uses are not known', async () => {
     expect(await findViolations('attaching', noVolumesInUse)).toContain('wrong mount')
   })
 
-  it('PLUS-11 is found by "two writers" if a silent node counts as off', async () => {
+  it('is found by "two writers" if a silent node counts as off', async () => {
     expect(await findViolations('lost-nodes', silentIsOutOfService)).toContain('two writers')
   })
 
-  it('PLUS-11 is found by "lost volume" if every lost volume is deleted', async () => {
+  it('is found by "lost volume" if every lost volume is deleted', async () => {
     expect(await findViolations('lost-nodes', everyLostVolumeIsDeleted)).toContain('lost volume')
   })
 
-  it('PLUS-11 is found by "attachments" if a returned node keeps the mounts of removed pods', async () => {
+  it('is found by "attachments" if a returned node keeps the mounts of removed pods', async () => {
     expect(await findViolations('lost-nodes', unstageDoesNothing)).toContain('attachments')
   })
 
-  it('PLUS-15 is found by "stale operation" if a key that is done still has a state', async () => {
+  it('is found by "stale operation" if a key that is done still has a state', async () => {
     expect(await findViolations('provisioning', doneHasState)).toContain('stale operation')
   })
 
-  it('PLUS-15 is found by "no operation" if a key that waits for a change has no state', async () => {
+  it('is found by "no operation" if a key that waits for a change has no state', async () => {
     expect(await findViolations('provisioning', stuckHasNoState)).toContain('no operation')
   })
 })

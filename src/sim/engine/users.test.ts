@@ -73,7 +73,7 @@ const patchStatus = (
 ) => cluster.directClient()!.patch(kind as never, ref, { type: 'merge', body: { status } }, { subresource: 'status' })
 
 describe('users', () => {
-  it('SYS-14 summarize the response to each action', async () => {
+  it('summarize the response to each action', async () => {
     const { perform } = await createFixture()
     expect(await perform(createClaim(CLAIM))).toBe('done')
     expect(await perform(createClaim(CLAIM))).toBe('exists')
@@ -87,7 +87,7 @@ describe('users', () => {
     expect(await perform({ do: 'revert', ref: { ...CLAIM, name: 'c7' } })).toBe('not there')
   })
 
-  it('SYS-14 record acknowledged writes and deletions', async () => {
+  it('record acknowledged writes and deletions', async () => {
     const { users, perform } = await createFixture()
     await perform(createClaim(CLAIM))
     await perform(createClaim(CLAIM))
@@ -110,7 +110,7 @@ describe('users', () => {
     expect(deletedClaim).toMatchObject({ uid: newClaim?.uid, isDeleted: false }) // its finalizer keeps it
   })
 
-  it('SYS-14 receive no response if the server crashes during the request, and "no server" while it is down', async () => {
+  it('receive no response if the server crashes during the request, and "no server" while it is down', async () => {
     const { simulation, cluster, users, perform } = await createFixture()
     const previousCount = users.acknowledgedWrites.length
     let answer: string | undefined
@@ -124,7 +124,7 @@ describe('users', () => {
     expect(users.acknowledgedWrites).toHaveLength(previousCount)
   })
 
-  it('SYS-14 report a disk fault as "disk refused" and any other server error as BUG', async () => {
+  it('report a disk fault as "disk refused" and any other server error as BUG', async () => {
     const { cluster, perform, notes } = await createFixture()
     cluster.disk.faults.refuse = 1
     expect(await perform(createClaim(CLAIM))).toBe('disk refused')
@@ -137,7 +137,7 @@ describe('users', () => {
     expect(notes).toHaveLength(2)
   })
 
-  it('SYS-14 expect invalid objects to be rejected, and report BUG if one is stored', async () => {
+  it('expect invalid objects to be rejected, and report BUG if one is stored', async () => {
     const { cluster, perform } = await createFixture()
     const rng = createRng(createSimulation(3).random('invalid'))
     const outcomes = new Set<string>()
@@ -162,7 +162,7 @@ describe('users', () => {
     expect(await perform(action)).toBe('BUG an invalid object was stored')
   })
 
-  it('SYS-14 import a volume into a driver and create its PersistentVolume', async () => {
+  it('import a volume into a driver and create its PersistentVolume', async () => {
     const { cluster, drivers, perform, waitFor } = await createFixture()
     const object = {
       metadata: { name: 's0' },
@@ -178,7 +178,7 @@ describe('users', () => {
     expect(volume.spec?.csi?.volumeHandle).toBe('imported-1')
   })
 
-  it("SYS-14 edit a claim's volume: release it only if it is Released, and reserve it only if it is free", async () => {
+  it("edit a claim's volume: release it only if it is Released, and reserve it only if it is free", async () => {
     const { cluster, perform, waitFor } = await createFixture()
     const spec = {
       capacity: { storage: '3Gi' },
@@ -211,7 +211,7 @@ describe('users', () => {
     expect(await perform({ do: 'delete', kind: 'volume', ref: { name: 'pvc-1' } })).toBe('done')
   })
 
-  it('SYS-14 revert a claim to its status', async () => {
+  it('revert a claim to its status', async () => {
     const { cluster, perform, waitFor } = await createFixture()
     const claim = {
       metadata: { ...CLAIM },
@@ -235,7 +235,7 @@ describe('users', () => {
     expect(spec?.volumeAttributesClassName).toBe('silver')
   })
 
-  it('SYS-14 add and remove a finalizer without changing the others', async () => {
+  it('add and remove a finalizer without changing the others', async () => {
     const { cluster, perform, waitFor } = await createFixture()
     await perform(createClaim(CLAIM))
     const hold = { metadata: { finalizers: ['sim.example/hold'] } }
@@ -248,7 +248,7 @@ describe('users', () => {
     expect(await finalizers()).toEqual(['kubernetes.io/pvc-protection'])
   })
 
-  it('SYS-14 set a gate by restarting only the server and the controllers', async () => {
+  it('set a gate by restarting only the server and the controllers', async () => {
     const { simulation, perform, processes, gates, cluster } = await createFixture()
     expect(await perform({ do: 'set gate', gate: 'VolumeProvisionedIO', isOn: false })).toBe('done')
     await simulation.runUntil(() => cluster.directClient() !== undefined, {

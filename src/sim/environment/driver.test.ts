@@ -77,7 +77,7 @@ async function runWithFaults(seed: number) {
 
 describe('the simulated driver', () => {
   for (let seed = 1; seed <= 20; seed++) {
-    it(`SYS-14 creates each volume once despite lost messages and crashes (seed ${seed})`, async () => {
+    it(`creates each volume once despite lost messages and crashes (seed ${seed})`, async () => {
       const { driver, names } = await runWithFaults(seed)
       const volumes = Object.values(driver.state().volumes)
       expect(volumes.map(({ name }) => name).sort()).toEqual([...names].sort())
@@ -92,17 +92,17 @@ describe('the simulated driver', () => {
     expect(secondRun.driver.record.calls.length).toBe(firstRun.driver.record.calls.length)
   })
 
-  it("SYS-14 records a caller's concurrent operations on one volume", async () => {
+  it("records a caller's concurrent operations on one volume", async () => {
     const simulation = createSimulation(1)
     const driver = createSimDriver(simulation, 'driver')
     driver.script.setRules([{ afterMs: 100 }])
-    const returnDriver = (csi: CsiDriver) => csi
-    const creator = startVolumeCreator(simulation, driver, ['a', 'a'], returnDriver)
+    const withoutSerializing = (csi: CsiDriver) => csi
+    const creator = startVolumeCreator(simulation, driver, ['a', 'a'], withoutSerializing)
     await simulation.runUntil(() => creator.idsByName.size === 1, { withinMs: 60_000, waitingFor: 'the volume' })
     expect(driver.record.overlaps[0]).toMatchObject({ volume: 'a', first: { number: 1 }, second: { number: 2 } })
   })
 
-  it('SYS-14 records no overlap for a caller that crashed and restarted during a call', async () => {
+  it('records no overlap for a caller that crashed and restarted during a call', async () => {
     const simulation = createSimulation(1)
     const driver = createSimDriver(simulation, 'driver')
     driver.script.setRules([{ times: 1, effect: { do: 'hang' } }])
@@ -118,7 +118,7 @@ describe('the simulated driver', () => {
     expect(Object.keys(driver.state().volumes).length).toBe(1)
   })
 
-  it('SYS-14 keeps its volumes across a crash, and loses them only with its state', async () => {
+  it('keeps its volumes across a crash, and loses them only with its state', async () => {
     const simulation = createSimulation(1)
     const driver = createSimDriver(simulation, 'driver')
     const creator = startVolumeCreator(simulation, driver, ['a'])
@@ -132,7 +132,7 @@ describe('the simulated driver', () => {
     expect(driver.state().volumes).toEqual({})
   })
 
-  it('SYS-14 leaves the caller uncertain after a crash during a call, and does not complete the call', async () => {
+  it('leaves the caller uncertain after a crash during a call, and does not complete the call', async () => {
     const simulation = createSimulation(1)
     const driver = createSimDriver(simulation, 'driver')
     driver.script.setRules([{ effect: { do: 'hang' } }])

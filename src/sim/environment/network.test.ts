@@ -17,7 +17,7 @@ async function createFixture() {
 }
 
 describe('the network', () => {
-  it('SYS-14 silences the watches of one kind in one process for a while, ends them, and answers 410 to a resume', async () => {
+  it('silences the watches of one kind in one process for a while, ends them, and answers 410 to a resume', async () => {
     const { simulation, cluster, deaf, other } = await createFixture()
     const { signal } = new AbortController()
     const { resourceVersion } = await waitFor(deaf.list(configMapKind))
@@ -49,7 +49,7 @@ describe('the network', () => {
     }
   })
 
-  it('SYS-14 loses only the replies to writes if onlyReplies is set, and the server executes the writes', async () => {
+  it('loses only the replies to writes if onlyReplies is set, and the server executes the writes', async () => {
     const { simulation, cluster, deaf } = await createFixture()
     cluster.network.lossesByProcess.set('deaf', { share: 1, onlyReplies: true })
     const write = deaf.create(configMapKind, aConfigMap('a') as never).catch((error: ApiError) => error.code)

@@ -30,7 +30,7 @@ async function createFixture() {
 }
 
 describe('stock answers of a simulated server', () => {
-  it('SYS-29 answer 403 to denied verbs, and 404 to lists of a kind that is not served, until these faults end', async () => {
+  it('answer 403 to denied verbs, and 404 to lists of a kind that is not served, until these faults end', async () => {
     const { answers, client, codeOf } = await createFixture()
     const list = () => codeOf(client.list(csiNodeKind))
     const get = () => codeOf(client.get(csiNodeKind, { name: 'n1' }))
@@ -44,7 +44,7 @@ describe('stock answers of a simulated server', () => {
     expect(await list()).toBe(200)
   })
 
-  it('SYS-29 end watches within eight minutes, and reject a share of the requests until heal is called', async () => {
+  it('end watches within eight minutes, and reject a share of the requests until heal is called', async () => {
     const { simulation, answers, client, codeOf, settle } = await createFixture()
     const { resourceVersion } = await settle(client.list(csiNodeKind))
     let endCount = 0
@@ -66,7 +66,7 @@ describe('stock answers of a simulated server', () => {
     expect([...(await codes())]).toEqual([200])
   })
 
-  it("SYS-29 reject iops in the capacity of a volume and in a claim's status", async () => {
+  it("reject iops in the capacity of a volume and in a claim's status", async () => {
     const { client, codeOf } = await createFixture()
     const capacity = { storage: '1Gi', iops: '100' }
     const volume = {

@@ -6,7 +6,7 @@ import { describeAction } from './plan-text.ts'
 import { simplerValues } from './simpler-plans.ts'
 
 describe('the text of an action', () => {
-  it('SYS-14 names the user, the action and the object', () => {
+  it('names the user, the action and the object', () => {
     const spec = {
       accessModes: ['ReadWriteOnce'],
       storageClassName: 'net-now',
@@ -57,7 +57,7 @@ describe('the text of an action', () => {
     for (const [action, text] of examples) expect(describeAction(action)).toBe(text)
   })
 
-  it('SYS-14 describes a fault, with its duration if it has one', () => {
+  it('describes a fault, with its duration if it has one', () => {
     const examples: [Action, string][] = [
       [{ do: 'freeze', process: 'control-1', ms: 40_000 }, 'control-1 freezes for 40 s'],
       [{ do: 'crash', process: 'server', downMs: 800 }, 'server crashes for 800 ms'],
@@ -71,7 +71,7 @@ describe('the text of an action', () => {
     for (const [action, text] of examples) expect(describeAction(action)).toBe(text)
   })
 
-  it('SYS-14 is readable for the actions of random plans, even after a step of shrinking', () => {
+  it('is readable for the actions of random plans, even after a step of shrinking', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 1_000_000 }), fc.nat(), (seed, nth) => {
         const plan = generatePlan(seed)
@@ -85,7 +85,7 @@ describe('the text of an action', () => {
     )
   })
 
-  it('SYS-14 is not empty for objects of any shape', () => {
+  it('is not empty for objects of any shape', () => {
     const object = fc.dictionary(fc.constantFrom('metadata', 'spec', 'x'), fc.jsonValue())
     const kinds = ['claim', 'pod', 'volume', 'quota', 'limit range', 'storage class', 'attributes class'] as const
     fc.assert(

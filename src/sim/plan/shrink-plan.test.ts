@@ -5,7 +5,7 @@ import type { Plan, Step } from './plan.ts'
 import { type RunPlan, shrink } from './shrink-plan.ts'
 
 describe('shrinking a failing plan', () => {
-  it('SYS-14 keeps the rule, and leaves no step that can be removed', async () => {
+  it('keeps the rule, and leaves no step that can be removed', async () => {
     await fc.assert(
       fc.asyncProperty(failingPlans(), async ({ plan, fails }) => {
         const shrunk = (await shrink(plan, createRunner(fails), AMPLE_BUDGET))!
@@ -20,7 +20,7 @@ describe('shrinking a failing plan', () => {
     )
   })
 
-  it('SYS-14 finds three causes among 250 steps in under 100 runs', async () => {
+  it('finds three causes among 250 steps in under 100 runs', async () => {
     const plan = fakePlan(250)
     const fails = (candidate: Plan) => ['c20', 'c101', 'c230'].every((name) => claimNames(candidate).includes(name))
     const shrunk = (await shrink(plan, createRunner(fails), AMPLE_BUDGET))!
@@ -28,7 +28,7 @@ describe('shrinking a failing plan', () => {
     expect(shrunk.runs).toBeLessThan(100)
   })
 
-  it('SYS-14 simplifies fault rates, setup, times and values, and keeps the parts needed to fail', async () => {
+  it('simplifies fault rates, setup, times and values, and keeps the parts needed to fail', async () => {
     const fails = ({ faultRates, setup, steps }: Plan) =>
       (faultRates.crashes['control-1'] ?? 0) > 0 &&
       setup.nodes === 3 &&
@@ -70,7 +70,7 @@ describe('shrinking a failing plan', () => {
     })
   })
 
-  it('SYS-14 does not shrink to a violation of another rule', async () => {
+  it('does not shrink to a violation of another rule', async () => {
     const run: RunPlan = async (plan) => {
       const has = (name: string) => claimNames(plan).includes(name)
       if (has('c1') && has('c2')) return fakeRun(plan, 'leak')
@@ -80,7 +80,7 @@ describe('shrinking a failing plan', () => {
     expect(claimNames(shrunk.plan)).toEqual(['c1', 'c2'])
   })
 
-  it('SYS-14 stops when the budget of runs or time is used up, and keeps the best plan so far', async () => {
+  it('stops when the budget of runs or time is used up, and keeps the best plan so far', async () => {
     const fails = (candidate: Plan) => claimNames(candidate).includes('c3')
     let runs = 0
     const countingRunner: RunPlan = (plan) => {
@@ -106,7 +106,7 @@ describe('shrinking a failing plan', () => {
     expect(timeLimitedResult).toMatchObject({ runs: 4, isComplete: false })
   })
 
-  it('SYS-14 does not shrink a plan without a violation', async () => {
+  it('does not shrink a plan without a violation', async () => {
     expect(await shrink(fakePlan(3), async (plan) => fakeRun(plan), AMPLE_BUDGET)).toBeUndefined()
   })
 })

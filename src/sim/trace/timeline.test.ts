@@ -3,7 +3,7 @@ import type { SimulationRun } from '../engine/run-plan.ts'
 import { formatTimeline } from './timeline.ts'
 
 describe('the timeline of a run', () => {
-  it('SYS-14 shows the actions on the objects of the violation, and the objects at the end', () => {
+  it('shows the actions on the objects of the violation, and the objects at the end', () => {
     const timeline = formatTimeline(
       fakeRun({
         log: [
@@ -57,7 +57,7 @@ Objects at the end:
 `)
   })
 
-  it('SYS-14 includes the volume of a claim, and the claim and attachment of a volume', () => {
+  it('includes the volume of a claim, and the claim and attachment of a volume', () => {
     const objects = {
       'claim team-a/c1': { metadata: { namespace: 'team-a', name: 'c1' }, spec: { volumeName: 's0' } },
       'volume s0': {
@@ -77,7 +77,7 @@ Objects at the end:
     expect(linesAbout('something is wrong')).toHaveLength(5)
   })
 
-  it('SYS-14 includes the pod that owns a claim, and all user actions of a small plan', () => {
+  it('includes the pod that owns a claim, and all user actions of a small plan', () => {
     const ownerReferences = [{ name: 'p5' }]
     const objects = {
       'claim team-a/p5-own-0': { metadata: { namespace: 'team-a', name: 'p5-own-0', ownerReferences } },
@@ -102,7 +102,7 @@ Objects at the end:
     expect(smallTimeline).not.toContain('team-a/p6')
   })
 
-  it('SYS-14 shortens thousands of lines to about 60: first, last and user actions, with counts of omitted lines', () => {
+  it('shortens thousands of lines to about 60: first, last and user actions, with counts of omitted lines', () => {
     const log = Array.from({ length: 5_000 }, (_, index) =>
       index === 2_500
         ? `${index}.000s user: alice deletes claim team-a/c1: done`
@@ -127,7 +127,7 @@ Objects at the end:
     expect(fullTimeline.split('\n').length).toBeGreaterThan(5_000)
   })
 
-  it('SYS-14 merges repeated lines into one with a count', () => {
+  it('merges repeated lines into one with a count', () => {
     const log = ['1.000s control-1: lists claims', '2.000s control-1: lists claims', '3.000s control-2: lists claims']
     const timeline = formatTimeline(fakeRun({ log, violations: [] }))
     expect(timeline).toContain('0:01.0   control-1  lists claims (2 times)\n')
@@ -135,7 +135,7 @@ Objects at the end:
     expect(timeline).toContain('No violation.')
   })
 
-  it('SYS-14 prints the first violations and counts the others', () => {
+  it('prints the first violations and counts the others', () => {
     const violations = Array.from({ length: 9 }, (_, index) => ({
       atMs: index,
       rule: 'leak',

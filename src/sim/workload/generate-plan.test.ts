@@ -63,7 +63,7 @@ describe('targeted faults', () => {
     }
   })
 
-  it('SYS-14 appear in every plan; frequent kinds appear in more than half of the plans', () => {
+  it('appear in every plan; frequent kinds appear in more than half of the plans', () => {
     const texts = (plan: Plan) => JSON.stringify(plan.steps)
     for (const plan of plans) expect(texts(plan)).toContain('target-5')
     const share = (pattern: RegExp) => plans.filter((plan) => pattern.test(texts(plan))).length / SEEDS
@@ -72,7 +72,7 @@ describe('targeted faults', () => {
     expect(share(/"grow"}.*target-\d+.*"grow"}/)).toBeGreaterThan(0.5)
   })
 
-  it('SYS-14 include failing drivers, process and network faults, and deletions', () => {
+  it('include failing drivers, process and network faults, and deletions', () => {
     const targetedPlans = Array.from({ length: 40 }, (_, seed) =>
       generatePlan(seed, { targetedFaults: 12, operations: 0, faults: 0 }),
     )
@@ -91,7 +91,7 @@ describe('targeted faults', () => {
 })
 
 describe('a steady period', () => {
-  it('SYS-14 leaves the server and the controllers undisturbed in the last third of about half of the plans', () => {
+  it('leaves the server and the controllers undisturbed in the last third of about half of the plans', () => {
     const isSteady = ({ setup, steps, faultRates, minutes }: Plan) => {
       const steadyProcesses = ['server', ...controlProcesses(setup)]
       const disruptions = steps.filter(({ action }) => {
@@ -118,11 +118,11 @@ describe('a plan', () => {
     expect(new Set(plans.map(({ setup }) => JSON.stringify(setup))).size).toBeGreaterThan(30)
   })
 
-  it('SYS-14 survives a round trip through JSON', () => {
+  it('survives a round trip through JSON', () => {
     for (const plan of plans.slice(0, 20)) expect(JSON.parse(JSON.stringify(plan))).toEqual(plan)
   })
 
-  it('SYS-14 lasts 50 minutes, and has 220 to 420 operations and at least 24 faults, ordered by time', () => {
+  it('lasts 50 minutes, and has 220 to 420 operations and at least 24 faults, ordered by time', () => {
     for (const { seed, minutes, steps } of plans) {
       const operations = steps.filter(({ action }) => isUserAction(action)).length
       expect(operations, `operations of seed ${seed}`).toBeGreaterThanOrEqual(220)
@@ -135,7 +135,7 @@ describe('a plan', () => {
     }
   })
 
-  it('SYS-14 honors the minutes, operations and faults options', () => {
+  it('honors the minutes, operations and faults options', () => {
     const { minutes, steps } = generatePlan(5, { minutes: 10, operations: 30, faults: 4 })
     expect(minutes).toBe(10)
     expect(steps.at(-1)!.atMs).toBeLessThanOrEqual(600_000)
@@ -145,7 +145,7 @@ describe('a plan', () => {
     expect(generatePlan(5, { minutes: 1, operations: 0, faults: 0 }).steps.length).toBeLessThan(40)
   })
 
-  it('SYS-14 has fewer steps towards its end', () => {
+  it('has fewer steps towards its end', () => {
     const stepsNearEnd = ({ minutes, steps }: Plan) =>
       steps.filter(({ atMs, action }) => atMs > (7 / 8) * minutes * 60_000 && !isFinalRestore(action)).length
     const shareNearEnd = plans.reduce((sum, plan) => sum + stepsNearEnd(plan), 0) / actions.length
@@ -153,7 +153,7 @@ describe('a plan', () => {
     expect(shareNearEnd).toBeLessThan(0.1) // an even distribution would give 1/8
   })
 
-  it('SYS-14 refers only to processes, nodes and driver methods of its setup', () => {
+  it('refers only to processes, nodes and driver methods of its setup', () => {
     for (const { seed, setup, steps, faultRates } of plans) {
       const processes = processesOf(setup)
       const namedProcesses = steps.flatMap(({ action }) =>
@@ -169,7 +169,7 @@ describe('a plan', () => {
     }
   })
 
-  it('SYS-14 requests no iops or throughput if commits are not atomic', () => {
+  it('requests no iops or throughput if commits are not atomic', () => {
     for (const { setup, steps } of plans) {
       if (setup.commits === 'atomic') continue
       const claims = steps.flatMap(({ action }) =>
@@ -183,7 +183,7 @@ describe('a plan', () => {
 describe('a plan with stock answers', () => {
   const isDenial = ({ action }: Step) => action.do === 'deny' || action.do === 'stop serving'
 
-  it('SYS-29 commits one by one, requests no iops, and contains at least two denials', () => {
+  it('commits one by one, requests no iops, and contains at least two denials', () => {
     for (const { setup, steps } of stockPlans) {
       expect(setup).toMatchObject({ answers: 'stock', commits: 'one by one' })
       expect(steps.filter(isDenial).length).toBeGreaterThanOrEqual(2)
@@ -191,7 +191,7 @@ describe('a plan with stock answers', () => {
     }
   })
 
-  it('SYS-14 differs only in its denials from a plan of the same seed that commits one by one', () => {
+  it('differs only in its denials from a plan of the same seed that commits one by one', () => {
     for (const plan of [...plans, ...focusedPlans]) {
       expect(plan.setup).not.toHaveProperty('answers')
       expect(plan.steps.filter(isDenial)).toEqual([])
@@ -206,7 +206,7 @@ describe('a plan with stock answers', () => {
 })
 
 describe('all plans together', () => {
-  it('SYS-14 contain every action, delete every kind, and create every kind except nodes', () => {
+  it('contain every action, delete every kind, and create every kind except nodes', () => {
     const allActions = [...plans, ...focusedPlans, ...stockPlans].flatMap(({ steps }) =>
       steps.map(({ action }) => action),
     )
@@ -224,7 +224,7 @@ describe('all plans together', () => {
     expect(actionsOfType('delete').some(({ kind, graceSeconds }) => kind === 'pod' && graceSeconds === 0)).toBe(true)
   })
 
-  it('SYS-14 contain every purpose of an edit', () => {
+  it('contain every purpose of an edit', () => {
     const purposes = new Set(actionsOfType('edit').map(({ kind, purpose }) => `${kind}: ${purpose}`))
     expect([...purposes].sort()).toEqual([
       'claim: amounts',
@@ -256,7 +256,7 @@ describe('all plans together', () => {
     ])
   })
 
-  it('SYS-14 request every class, and import volumes into every driver', () => {
+  it('request every class, and import volumes into every driver', () => {
     const claims = actionsOfType('create').flatMap(({ kind, object }) =>
       kind === 'claim' ? [JSON.stringify(object)] : [],
     )
@@ -293,7 +293,7 @@ describe('all plans together', () => {
     expect(new Set(actionsOfType('import').map(({ driver }) => driver)).size).toBe(DRIVERS.length)
   })
 
-  it('SYS-14 create quotas for many resources and scopes', () => {
+  it('create quotas for many resources and scopes', () => {
     const quotas = actions
       .filter((action) => 'kind' in action && action.kind === 'quota')
       .map((action) => JSON.stringify(action))
@@ -322,7 +322,7 @@ describe('all plans together', () => {
       ).toBe(true)
   })
 
-  it('SYS-14 disrupt every process of every setup, and use 15 error codes and every driver', () => {
+  it('disrupt every process of every setup, and use 15 error codes and every driver', () => {
     const disruptedProcesses = new Set(
       actions.flatMap((action) => ('process' in action && action.process !== undefined ? [action.process] : [])),
     )
@@ -334,7 +334,7 @@ describe('all plans together', () => {
     expect(new Set(actionsOfType('cut power').map(({ isOutOfService }) => isOutOfService)).size).toBe(2)
   })
 
-  it('SYS-14 rarely contain actions that affect everything', () => {
+  it('rarely contain actions that affect everything', () => {
     const shareOfPlansWith = (test: (action: Action) => boolean) =>
       plans.filter(({ steps }) => steps.some(({ action }) => test(action))).length / SEEDS
     expect(shareOfPlansWith(({ do: type }) => type === 'set gate')).toBeLessThan(0.06)
@@ -344,7 +344,7 @@ describe('all plans together', () => {
     expect(namespaceShare).toBeLessThan(0.25)
   })
 
-  it('SYS-14 turn off every feature gate in some plan, and turn it on again later', () => {
+  it('turn off every feature gate in some plan, and turn it on again later', () => {
     // Gate changes are rare: more seeds are needed to see all of them.
     const gates = new Set<string>()
     for (let seed = SEEDS; gates.size < FEATURE_GATES.length && seed < 5_000; seed++) {
@@ -356,7 +356,7 @@ describe('all plans together', () => {
     expect([...gates].sort()).toEqual([...FEATURE_GATES].sort())
   })
 
-  it('SYS-14 include plans without fault rates, and plans with rates for all drivers and most processes', () => {
+  it('include plans without fault rates, and plans with rates for all drivers and most processes', () => {
     const planCountWithoutRates = plans.filter(({ faultRates }) => JSON.stringify(faultRates).length < 70).length
     const planCountWithMostRates = plans.filter(({ faultRates, setup }) => {
       return (
@@ -373,7 +373,7 @@ describe('all plans together', () => {
       }
   })
 
-  it('SYS-14 contain invalid objects in claims only', () => {
+  it('contain invalid objects in claims only', () => {
     const writes = actions.filter((action) => action.do === 'create' || action.do === 'edit')
     const invalidWrites = writes.filter((action) => isInvalid('object' in action ? action.object : action.patch))
     expect(invalidWrites.length).toBeGreaterThan(SEEDS)

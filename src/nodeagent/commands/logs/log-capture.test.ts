@@ -36,7 +36,7 @@ describe('the capture of a run whose pipes another process keeps open', () => {
   })
   const countLines = async () => (await readFile(runFiles(directory).log, 'utf8')).split('\n').length - 1
 
-  it('SYS-7 has all output of the command after a drain, however long the agent did not run', async () => {
+  it('has all output of the command after a drain, however long the agent did not run', async () => {
     for (const { fd } of [pipes.stdout, pipes.stderr]) writeSync(fd, LINE.repeat(60)) // the agent is not running
     await capture.drain()
     expect(await countLines()).toBe(120)

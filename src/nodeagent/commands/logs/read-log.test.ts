@@ -69,7 +69,7 @@ describe('log lines', () => {
 })
 
 describe('log files', () => {
-  it('SYS-7 never exceed their size and number', async () => {
+  it('never exceed their size and number', async () => {
     await write(
       Array.from({ length: 50 }, (_, index) => `line ${index}\n`),
       200,

@@ -16,7 +16,7 @@ const aLength = fc.integer({ min: 0, max: 0xffffff })
 const flags = fc.integer({ min: 0, max: 255 })
 
 describe('SPDY frames', () => {
-  it('SYS-26 decode to the encoded values', () => {
+  it('decode to the encoded values', () => {
     fc.assert(
       fc.property(anId, aLength, flags, (stream, length, flag) => {
         expect(decodeFrameHeader(encodeDataHeader(stream, length, flag))).toEqual({
@@ -44,12 +44,12 @@ describe('SPDY frames', () => {
     )
   })
 
-  it('SYS-26 have the bytes of the specification', () => {
+  it('have the bytes of the specification', () => {
     expect(encodeControlFrame(FRAME_TYPES.ping, encodeNumbers(5)).toString('hex')).toBe('800300060000000400000005')
     expect(encodeDataHeader(3, 2, 1).toString('hex')).toBe('0000000301000002')
   })
 
-  it('SYS-26 are rejected only if their payload is too short', () => {
+  it('are rejected only if their payload is too short', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 20 }), flags, fc.uint8Array({ maxLength: 16 }), (type, flag, payload) => {
         try {
@@ -63,7 +63,7 @@ describe('SPDY frames', () => {
     )
   })
 
-  it('SYS-26 are rejected if their version is not 3', () => {
+  it('are rejected if their version is not 3', () => {
     expect(() => decodeFrameHeader(Buffer.from('8002000600000004', 'hex'))).toThrow(/version 2/)
   })
 })

@@ -14,7 +14,7 @@ const someHeaders = fc
   .map((headers) => new Map(Object.entries(headers)))
 
 describe('header blocks', () => {
-  it('SYS-26 decode to the encoded headers, in connection order', async () => {
+  it('decode to the encoded headers, in connection order', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(someHeaders, { minLength: 1, maxLength: 5 }), async (blocks) => {
         const [sender, receiver] = [createHeaderBlocks(), createHeaderBlocks()]
@@ -26,13 +26,13 @@ describe('header blocks', () => {
     )
   })
 
-  it('SYS-26 use the dictionary of the specification, which has 1423 bytes and a known checksum', () => {
+  it('use the dictionary of the specification, which has 1423 bytes and a known checksum', () => {
     expect(SPDY_DICTIONARY.length).toBe(1423)
     const bytes = deflateSync(formatHeaders(new Map()), { dictionary: SPDY_DICTIONARY })
     expect(bytes.subarray(2, 6).toString('hex')).toBe('e3c6a7c2')
   })
 
-  it('SYS-26 reject invalid bytes with a SpdyError', async () => {
+  it('reject invalid bytes with a SpdyError', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ minLength: 1, maxLength: 100 }), async (bytes) => {
         expect(() => parseHeaders(Buffer.concat([Buffer.from(bytes), Buffer.from('x')]))).toThrow(SpdyError)
@@ -44,7 +44,7 @@ describe('header blocks', () => {
     )
   })
 
-  it('SYS-26 reject a block that decompresses to more than 64 KiB, and all later blocks', async () => {
+  it('reject a block that decompresses to more than 64 KiB, and all later blocks', async () => {
     const deflate = createDeflate({ dictionary: SPDY_DICTIONARY })
     const chunks: Buffer[] = []
     deflate.on('data', (chunk) => chunks.push(chunk))

@@ -11,7 +11,7 @@ describe('NodeAffinity', () => {
     matchExpressions: [{ key, operator, ...(values ? { values } : {}) }],
   })
 
-  it('CAP-12 accepts a node that matches all labels of the node selector and one of the affinity terms', () => {
+  it('accepts a node that matches all labels of the node selector and one of the affinity terms', () => {
     const matches = (spec: object) => rejections(nodeAffinity, aPod(spec), nodeInZoneA).length === 0
     expect(matches({ nodeSelector: { zone: 'a' } })).toBe(true)
     expect(matches({ nodeSelector: { zone: 'a', disk: 'ssd' } })).toBe(false)
@@ -26,7 +26,7 @@ describe('NodeAffinity', () => {
     ])
   })
 
-  it('CAP-12 scores nodes by the sum of the preferred weights', () => {
+  it('scores nodes by the sum of the preferred weights', () => {
     const preferredTerms = [
       { weight: 30, preference: expression('zone', 'In', ['a']) },
       { weight: 10, preference: expression('cores', 'Exists') },

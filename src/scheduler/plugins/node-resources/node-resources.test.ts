@@ -18,17 +18,17 @@ describe('NodeResourcesFit', () => {
     expect(rejections(nodeResources, aPodWithRequests({ cpu: '1' }), node)).toEqual([])
   })
 
-  it('CAP-12 limits the number of pods', () => {
+  it('limits the number of pods', () => {
     const node = sizedNode({ pods: '1' })
     node.addPod(podInfoOf(aPod({}, 'existing')))
     expect(rejections(nodeResources, aPod(), node)).toEqual([TOO_MANY_PODS.message])
   })
 
-  it('CAP-12 accepts a node that reports no resources', () => {
+  it('accepts a node that reports no resources', () => {
     expect(rejections(nodeResources, aPodWithRequests({ cpu: '100' }), aNode())).toEqual([])
   })
 
-  it('CAP-12 uses the peak requests of containers and init containers, or those of the pod, plus overhead', () => {
+  it('uses the peak requests of containers and init containers, or those of the pod, plus overhead', () => {
     const cpu = (spec: object) => requestsOf(aPod(spec)).get('cpu')
     const container = (amount: string, restartPolicy?: string) => ({
       name: 'c',
@@ -48,14 +48,14 @@ describe('NodeResourcesFit', () => {
     ).toBe(2)
   })
 
-  it('CAP-12 scores the node with fewer pods higher, even for pods without requests', () => {
+  it('scores the node with fewer pods higher, even for pods without requests', () => {
     const [busy, idle] = [sizedNode(), sizedNode()]
     busy.addPod(podInfoOf(aPod({}, 'existing')))
     const [busyScore = 0, idleScore = 0] = scores(nodeResources, aPod(), [busy, idle]) ?? []
     expect(idleScore).toBeGreaterThan(busyScore)
   })
 
-  it('CAP-12 keeps the requested resources of a node correct when pods are added and removed', () => {
+  it('keeps the requested resources of a node correct when pods are added and removed', () => {
     const change = fc.record({ id: fc.nat(5), cpu: fc.nat(4_000), isRemoved: fc.boolean() })
     fc.assert(
       fc.property(fc.array(change, { maxLength: 60, size: 'max' }), (changes) => {

@@ -52,7 +52,7 @@ describe('NodeVolumeLimits', () => {
     await waitUntilBound('third')
   })
 
-  it('CAP-12 counts a volume that several pods use once', async () => {
+  it('counts a volume that several pods use once', async () => {
     await fixture.client.create(csiNodeKind, aCSINode('n1', 1))
     await createPodWithClaims('first', 'a')
     await waitUntilBound('first')
@@ -60,7 +60,7 @@ describe('NodeVolumeLimits', () => {
     await waitUntilBound('second')
   })
 
-  it('CAP-12 counts volumes that are still attached after their pod was deleted', async () => {
+  it('counts volumes that are still attached after their pod was deleted', async () => {
     await fixture.client.create(csiNodeKind, aCSINode('n1', 1))
     await createPodWithClaims('first', 'a')
     await waitUntilBound('first')
@@ -88,7 +88,7 @@ describe('NodeVolumeLimits', () => {
     await waitUntilBound('first')
   })
 
-  it('CAP-12 schedules on any node until the provisioner registers as a CSI driver, then only on nodes with the driver', async () => {
+  it('schedules on any node until the provisioner registers as a CSI driver, then only on nodes with the driver', async () => {
     await createPodWithClaims('first', 'a')
     await waitUntilBound('first')
     await fixture.createNode('n2')
@@ -98,7 +98,7 @@ describe('NodeVolumeLimits', () => {
     expect(await Promise.all(['b', 'c', 'd'].map((name) => fixture.nodeOf(`pod-${name}`)))).toEqual(['n2', 'n2', 'n2'])
   })
 
-  it('PLUS-18 keeps the slot of a volume that is being provisioned, even after the scheduler restarts', async () => {
+  it('keeps the slot of a volume that is being provisioned, even after the scheduler restarts', async () => {
     await fixture.client.create(csiNodeKind, aCSINode('n1', 1))
     let release = () => {}
     const released = new Promise<void>((resolve) => {
@@ -124,7 +124,7 @@ describe('NodeVolumeLimits', () => {
     await waitUntilBound('second')
   })
 
-  it('PLUS-18 frees the slot when the claim of a volume that is being provisioned is deleted', async () => {
+  it('frees the slot when the claim of a volume that is being provisioned is deleted', async () => {
     await fixture.client.create(csiNodeKind, aCSINode('n1', 1))
     let release = () => {}
     const released = new Promise<void>((resolve) => {

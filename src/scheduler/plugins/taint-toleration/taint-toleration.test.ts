@@ -9,7 +9,7 @@ describe('TaintToleration', () => {
   const isRejected = (toleration: object, effect: Taint['effect'] = 'NoSchedule', value = 'v') =>
     rejections(taintToleration, aPod({ tolerations: [toleration] }), aTaintedNode(effect, value)).length > 0
 
-  it('CAP-12 rejects a node with an untolerated taint, unless its effect is PreferNoSchedule', () => {
+  it('rejects a node with an untolerated taint, unless its effect is PreferNoSchedule', () => {
     expect(rejections(taintToleration, aPod(), aTaintedNode('NoSchedule'))).toEqual([UNTOLERATED_TAINT.message])
     expect(rejections(taintToleration, aPod(), aTaintedNode('NoExecute'))).toEqual([UNTOLERATED_TAINT.message])
     expect(rejections(taintToleration, aPod(), aTaintedNode('PreferNoSchedule'))).toEqual([])
@@ -23,17 +23,17 @@ describe('TaintToleration', () => {
     ['rejects', { key: 'other', operator: 'Exists' }],
     ['rejects', { key: 'k', operator: 'Exists', effect: 'NoExecute' }],
     ['accepts', { key: 'k', operator: 'Exists', effect: 'NoSchedule' }],
-  ])('CAP-12 %s a tainted node for the toleration %j', (outcome, toleration) => {
+  ])('%s a tainted node for the toleration %j', (outcome, toleration) => {
     expect(isRejected(toleration)).toBe(outcome === 'rejects')
   })
 
-  it('CAP-12 compares numbers for the operators Gt and Lt', () => {
+  it('compares numbers for the operators Gt and Lt', () => {
     expect(isRejected({ key: 'k', operator: 'Gt', value: '5' }, 'NoSchedule', '10')).toBe(false)
     expect(isRejected({ key: 'k', operator: 'Lt', value: '5' }, 'NoSchedule', '10')).toBe(true)
     expect(isRejected({ key: 'k', operator: 'Gt', value: '5' }, 'NoSchedule', 'many')).toBe(true)
   })
 
-  it('CAP-12 scores a node with a PreferNoSchedule taint lower', () => {
+  it('scores a node with a PreferNoSchedule taint lower', () => {
     expect(scores(taintToleration, aPod(), [aTaintedNode('PreferNoSchedule'), aNode()])).toEqual([0, 100])
   })
 })

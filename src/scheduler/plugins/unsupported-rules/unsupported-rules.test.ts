@@ -6,7 +6,7 @@ describe('UnsupportedRules', () => {
   const rejectionMessage = (spec: object) => rejections(unsupportedRules, aPod(spec), aNode())[0]
   const term = { topologyKey: 'zone', labelSelector: {} }
 
-  it('CAP-19 rejects a pod with a required rule, names the field, and ignores preferred rules', () => {
+  it('rejects a pod with a required rule, names the field, and ignores preferred rules', () => {
     const requiredRules = { requiredDuringSchedulingIgnoredDuringExecution: [term] }
     expect(rejectionMessage({ affinity: { podAntiAffinity: requiredRules } })).toBe(
       'this scheduler does not support spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution: ' +

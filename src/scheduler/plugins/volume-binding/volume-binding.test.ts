@@ -76,7 +76,7 @@ describe('VolumeBinding with topology labels', () => {
       spec: { drivers: [{ name: DRIVER, nodeID: name, topologyKeys }] },
     } as never)
 
-  it('PLUS-18 does not select a node that lacks a topology label of the driver, and selects it when the label is set', async () => {
+  it('does not select a node that lacks a topology label of the driver, and selects it when the label is set', async () => {
     await fixture.createClass('local')
     await fixture.createNode('n1', { hasDriver: false })
     await registerKeys('n1', ['topology.example.com/zone'])
@@ -94,7 +94,7 @@ describe('VolumeBinding with topology labels', () => {
     await waitUntilBound('web')
   })
 
-  it('PLUS-18 selects the node when the driver no longer registers the key', async () => {
+  it('selects the node when the driver no longer registers the key', async () => {
     await fixture.createClass('local')
     await fixture.createNode('n1', { hasDriver: false })
     await registerKeys('n1', ['topology.example.com/zone'])
@@ -652,7 +652,7 @@ describe('VolumeBinding', () => {
     )
   })
 
-  it('PLUS-18 reports why the volume of a pod with spec.nodeName does not fit on that node, and requests it anyway', async () => {
+  it('reports why the volume of a pod with spec.nodeName does not fit on that node, and requests it anyway', async () => {
     await createLocalStorage([100, 10])
     await fixture.createClaim('data', { size: '20Gi' })
     await fixture.createPod('direct', { claims: ['data'], spec: { nodeName: 'n2' } })

@@ -60,7 +60,7 @@ describe('checkers of writers', () => {
   const STILL_MOUNTED = 'wrong mount: agent-n2 mounts net.sim^pv on n2, but it is still mounted on n1'
   const WRONG_DETACH = 'wrong mount: control-1 detaches net.sim^pv from n1, where /n1 is mounted'
 
-  it('PLUS-11 two writers: reports a volume that was detached from a node that is cut off and still runs', () => {
+  it('two writers: reports a volume that was detached from a node that is cut off and still runs', () => {
     const { mount, detach, takeViolations } = createWriters()
     mount('n1')
     detach('n1')
@@ -69,7 +69,7 @@ describe('checkers of writers', () => {
     expect(takeViolations()).toEqual([STILL_MOUNTED, TWO_WRITERS])
   })
 
-  it('PLUS-11 two writers: accepts the stale mount of a fenced node that was suspended when its volume was detached', () => {
+  it('two writers: accepts the stale mount of a fenced node that was suspended when its volume was detached', () => {
     const { mount, detach, setRunning, fence, quarantine, takeViolations } = createWriters()
     mount('n1')
     setRunning('n1', false)
@@ -83,7 +83,7 @@ describe('checkers of writers', () => {
     expect(takeViolations()).toContain(TWO_WRITERS)
   })
 
-  it('PLUS-11 two writers: reports a stale mount that is left when the quarantine of its node ends', () => {
+  it('two writers: reports a stale mount that is left when the quarantine of its node ends', () => {
     const { mount, detach, setRunning, fence, endFence, takeViolations } = createWriters()
     mount('n1')
     setRunning('n1', false)
@@ -96,7 +96,7 @@ describe('checkers of writers', () => {
     expect(takeViolations()).toEqual([TWO_WRITERS])
   })
 
-  it('PLUS-11 two writers: reports a suspended node whose volume was detached without the confirmation of an administrator', () => {
+  it('two writers: reports a suspended node whose volume was detached without the confirmation of an administrator', () => {
     const { mount, detach, setRunning, fence, changeAnything, takeViolations } = createWriters()
     mount('n1')
     setRunning('n1', false)
@@ -110,7 +110,7 @@ describe('checkers of writers', () => {
     expect(takeViolations()).toEqual([TWO_WRITERS])
   })
 
-  it('PLUS-11 two writers: reports a node that is suspended only after its volume was detached', () => {
+  it('two writers: reports a node that is suspended only after its volume was detached', () => {
     const { mount, detachSilently, setRunning, fence, changeAnything, takeViolations } = createWriters()
     mount('n1')
     fence()
@@ -123,7 +123,7 @@ describe('checkers of writers', () => {
     expect(takeViolations()).toEqual([TWO_WRITERS])
   })
 
-  it('PLUS-11 two writers: reports a suspended node that resumes before its volume is detached', () => {
+  it('two writers: reports a suspended node that resumes before its volume is detached', () => {
     const { mount, setRunning, changeAnything, takeViolations } = createWriters()
     mount('n1')
     setRunning('n1', false)
@@ -134,14 +134,14 @@ describe('checkers of writers', () => {
     expect(takeViolations()).toEqual([TWO_WRITERS])
   })
 
-  it('PLUS-11 two writers: accepts a volume for several nodes', () => {
+  it('two writers: accepts a volume for several nodes', () => {
     const { mount, takeViolations } = createWriters('ReadWriteMany')
     mount('n1')
     mount('n2')
     expect(takeViolations()).toEqual([])
   })
 
-  it('PLUS-11 two writers: accepts pods on several nodes if the driver has no attachments', () => {
+  it('two writers: accepts pods on several nodes if the driver has no attachments', () => {
     const { mount, takeViolations } = createWriters('ReadWriteOnce', 'basic.sim')
     mount('n1')
     mount('n2')
@@ -202,7 +202,7 @@ describe('checker of lost volumes', () => {
     }
   }
 
-  it('PLUS-11 lost volume: reports every deletion with the policy wait', async () => {
+  it('lost volume: reports every deletion with the policy wait', async () => {
     const { deleteClaim, deleteVolume, violations } = await createLoss('wait', { lostMs: 1_000 * MINUTE_MS })
     await deleteClaim()
     await deleteVolume()
@@ -210,7 +210,7 @@ describe('checker of lost volumes', () => {
     expect(violations[0]).toContain('lost volume: control-1 deletes claim team-a/c of the lost node n1')
   })
 
-  it('PLUS-11 lost volume: reports a deletion before the time of delete-after, and one that does not happen', async () => {
+  it('lost volume: reports a deletion before the time of delete-after, and one that does not happen', async () => {
     const early = await createLoss('delete-after=5m', { lostMs: 4 * MINUTE_MS })
     await early.deleteClaim()
     expect(early.violations).toHaveLength(1)
@@ -224,7 +224,7 @@ describe('checker of lost volumes', () => {
     expect(late.checker.isDropped('local.sim^pv')).toBe(true)
   })
 
-  it('PLUS-11 lost volume: reports the deletion of a retained volume', async () => {
+  it('lost volume: reports the deletion of a retained volume', async () => {
     const { deleteClaim, mark, texts, violations } = await createLoss('delete-after=5m', {
       reclaimPolicy: 'Retain',
       lostMs: 7 * MINUTE_MS,
@@ -235,7 +235,7 @@ describe('checker of lost volumes', () => {
     expect(violations).toHaveLength(1)
   })
 
-  it('PLUS-11 lost volume: reports a condition that is missing, that stays after the return, or that the policy wait has', async () => {
+  it('lost volume: reports a condition that is missing, that stays after the return, or that the policy wait has', async () => {
     const { fixture, mark, texts } = await createLoss('mark-lost')
     expect(texts()).toEqual(['claim team-a/c should have the condition VolumeLost'])
     mark(marked)
@@ -249,7 +249,7 @@ describe('checker of lost volumes', () => {
 })
 
 describe('checker of operations', () => {
-  it('PLUS-15 counts the operations of an agent until its machine is lost for good', () => {
+  it('counts the operations of an agent until its machine is lost for good', () => {
     const { system, view, put, exemptions } = createFixture()
     const operation = (uid: string) => ({
       metadata: { namespace: 'team-a', name: `${uid}.0` },
@@ -271,7 +271,7 @@ describe('checker of operations', () => {
     expect(rules()).toEqual(['no operation'])
   })
 
-  it('PLUS-15 accepts that a Running pod waits for a volume, only if its driver lost the volume', () => {
+  it('accepts that a Running pod waits for a volume, only if its driver lost the volume', () => {
     const { system, view, put, exemptions, addDriverVolume } = createFixture()
     const operation = {
       metadata: { namespace: 'team-a', name: 'uid-p.0' },
