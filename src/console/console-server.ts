@@ -17,7 +17,7 @@ import { readJsonObject } from './http/body.ts'
 import { checkBodyType, checkHost, checkOrigin } from './http/guard.ts'
 import { sendError, sendJson, toApiError } from './http/respond.ts'
 import { createSessions } from './http/session.ts'
-import type { SessionAnswer } from './protocol.ts'
+import type { SessionResponse } from './protocol.ts'
 import { createCollections } from './watch/collections.ts'
 import { createUpgrades, rejectUpgrade } from './watch/upgrade.ts'
 import { serveWatchSocket } from './watch/watch-socket.ts'
@@ -66,7 +66,7 @@ export function createConsoleServer(options: ConsoleServerOptions, { port, token
   const collections = createCollections({ ...options, transport })
   const upgrades = createUpgrades()
   const history = createHistory({ transport, clock })
-  const answerData = createDataRoutes({
+  const serveData = createDataRoutes({
     ...{ client, transport, clock, insight, history, signal: stop.signal, server: connection.server },
     ...{ namespace: options.namespace, version: options.version },
     ...{ kubeconfig: options.kubeconfig, context: options.context },
@@ -87,7 +87,7 @@ export function createConsoleServer(options: ConsoleServerOptions, { port, token
     checkBodyType(incoming)
     sessions.require(incoming)
     if (isForwarded) return forward(incoming, response, target.slice(FORWARD_PREFIX.length))
-    return answerData(incoming, response)
+    return serveData(incoming, response)
   }
 
   async function handleSession(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -95,8 +95,8 @@ export function createConsoleServer(options: ConsoleServerOptions, { port, token
     checkBodyType(incoming)
     if (incoming.method === 'POST') {
       const { cookie, expiresAt } = sessions.open((await readJsonObject(incoming)).token)
-      const answer: SessionAnswer = { expiresAt }
-      return sendJson(response, answer, { 'set-cookie': cookie })
+      const body: SessionResponse = { expiresAt }
+      return sendJson(response, body, { 'set-cookie': cookie })
     }
     if (incoming.method === 'DELETE') return sendJson(response, {}, { 'set-cookie': sessions.end(incoming) })
     throw methodNotAllowed()

@@ -43,7 +43,7 @@ export const withUsers = (): ServerFixtureOptions => ({
   },
 })
 
-export interface Answer {
+export interface ConsoleResponse {
   readonly status: number
   readonly headers: IncomingMessage['headers']
   readonly body: any
@@ -77,7 +77,7 @@ export async function startConsole(connection: Connection, { clock = systemClock
   let cookie: string | undefined
 
   /** Sends only Host and these headers. An undefined header is omitted. */
-  function send(path: string, { method = 'GET', headers = {}, body }: RequestOptions = {}): Promise<Answer> {
+  function send(path: string, { method = 'GET', headers = {}, body }: RequestOptions = {}): Promise<ConsoleResponse> {
     const sent = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined))
     return new Promise((resolve, reject) => {
       const outgoing = httpRequest(
@@ -108,14 +108,14 @@ export async function startConsole(connection: Connection, { clock = systemClock
     get cookie() {
       return cookie
     },
-    async signIn(): Promise<Answer> {
-      const answer = await fixture.send('/session', {
+    async signIn(): Promise<ConsoleResponse> {
+      const response = await fixture.send('/session', {
         method: 'POST',
         headers: { origin, 'content-type': 'application/json' },
         body: { token },
       })
-      cookie = answer.headers['set-cookie']?.[0]?.split(';')[0]
-      return answer
+      cookie = response.headers['set-cookie']?.[0]?.split(';')[0]
+      return response
     },
     /** A request as the page sends it. */
     request: (path: string, { method = 'GET', headers = {}, body }: RequestOptions = {}) =>
@@ -190,9 +190,14 @@ export async function withoutStowageGroup(connection: Connection): Promise<Conne
     const body = Buffer.concat(chunks).toString('utf8')
     const type = incoming.headers['content-type']
     const headers: Record<string, string> = type ? { 'content-type': type } : {}
-    const answer = await transport.open({ method: incoming.method!, path, headers, ...(body ? { body } : {}) })
-    response.writeHead(answer.statusCode!, { 'content-type': answer.headers['content-type'] })
-    answer.pipe(response)
+    const upstreamResponse = await transport.open({
+      method: incoming.method!,
+      path,
+      headers,
+      ...(body ? { body } : {}),
+    })
+    response.writeHead(upstreamResponse.statusCode!, { 'content-type': upstreamResponse.headers['content-type'] })
+    upstreamResponse.pipe(response)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => {

@@ -7,7 +7,7 @@ export type {
   BulkRequest,
   BulkRun,
   BulkState,
-  DfAnswer,
+  DfResponse,
   RecordedRun,
   SimulateRequest,
 } from './protocol.ts'

@@ -7,8 +7,8 @@ import type { SimulationResult } from '../diagnosis/simulation/result.ts'
 
 export type { Diagnosis, DiagnosisState, SimulationResult, Status }
 
-// POST /session with SessionRequest sets the cookie and returns SessionAnswer. DELETE /session ends the session. All routes below
-// return 401 with the reason SessionRequired without a session; a 401 of the API server has the reason Unauthorized.
+// POST /session with SessionRequest sets the cookie and returns SessionResponse. DELETE /session ends the session. All routes
+// below return 401 with the reason SessionRequired without a session; a 401 of the API server has the reason Unauthorized.
 // /k8s/PATH forwards GET, POST, PUT, PATCH and DELETE to the API server.
 
 export interface SessionRequest {
@@ -16,7 +16,7 @@ export interface SessionRequest {
   readonly token: string
 }
 
-export interface SessionAnswer {
+export interface SessionResponse {
   /** The time at which the session ends, in the format of RFC 3339. */
   readonly expiresAt: string
 }
@@ -148,7 +148,7 @@ export interface WhyLines {
 
 // GET /data/timeline?kind=pvc|pv&namespace=&name=[&uid=] returns the timeline of `stowage timeline -o json`.
 
-export interface TimelineAnswer {
+export interface TimelineResponse {
   readonly kind: TimelineKind
   readonly namespace?: string
   readonly name: string
@@ -206,7 +206,7 @@ export interface DfGroup extends MeasuredUsage {
 
 export type DfGrouping = 'class' | 'node' | 'pool' | 'namespace'
 
-export type DfAnswer =
+export type DfResponse =
   | { readonly by: 'claim'; readonly items: readonly DfClaim[]; readonly missingRules: readonly string[] }
   | { readonly by: DfGrouping; readonly items: readonly DfGroup[]; readonly missingRules: readonly string[] }
 
@@ -226,7 +226,7 @@ export type SimulateRequest =
 
 // GET /data/leaks?driver= returns the report of `stowage leaks -o json` for a driver with a socket on the machine of the console.
 
-export interface LeaksAnswer {
+export interface LeaksResponse {
   readonly leaks: readonly {
     readonly reason: string
     readonly handle?: string
@@ -244,7 +244,7 @@ export interface LeaksAnswer {
 
 export type FindingStatus = 'ok' | 'warning' | 'error' | 'unknown'
 
-export interface DoctorAnswer {
+export interface DoctorResponse {
   readonly server: string
   readonly version?: string
   readonly driver?: string
@@ -296,7 +296,7 @@ export interface HistorySample {
   readonly csiCalls: readonly CsiCallSample[] | null
 }
 
-export interface HistoryAnswer {
+export interface HistoryResponse {
   readonly intervalMs: number
   /** Oldest first, at most 360. */
   readonly samples: readonly HistorySample[]
@@ -319,7 +319,7 @@ export interface AccessRequest {
   readonly checks: readonly AccessCheck[]
 }
 
-export interface AccessAnswer {
+export interface AccessResponse {
   /** One for each check. */
   readonly allowed: readonly boolean[]
 }
@@ -334,7 +334,7 @@ export interface RetryRequest {
   readonly dryRun?: boolean
 }
 
-export interface RetryAnswer {
+export interface RetryResponse {
   readonly kind: string
   readonly namespace?: string
   readonly name: string
@@ -345,7 +345,7 @@ export interface RetryAnswer {
 }
 
 // Runs of grow and migrate. Options have the names and formats of the flags of the commands, and their defaults.
-// GET  /data/bulk                                       returns BulkAnswer
+// GET  /data/bulk                                       returns BulkResponse
 // POST /data/bulk/preview                BulkRequest →  the report of the command with --dry-run -o json
 // POST /data/bulk/start                  BulkRequest →  BulkRun
 // POST /data/bulk/pause, resume, undo    BulkAction  →  BulkRun
@@ -431,7 +431,7 @@ export interface RecordedRun {
   readonly isUndo: boolean
 }
 
-export interface BulkAnswer {
+export interface BulkResponse {
   /** Newest first, at most 50. */
   readonly runs: readonly BulkRun[]
   readonly recorded: readonly RecordedRun[]

@@ -176,8 +176,8 @@ interface ControllerParts {
   /** Creates the selected controllers and those of in-process provisioners. */
   createClusterControllers(deps: TermDeps): readonly Runnable[]
   /**
-   * Creates a runner for each driver. It waits until the driver responds, then runs its controllers, unless the driver has a
-   * role that is not one of `roles`.
+   * Creates a runner for each driver. The runner waits until the driver responds, then runs its controllers, unless the driver
+   * has a role that is not one of `roles`.
    */
   createDriverRunners(
     deps: TermDeps,

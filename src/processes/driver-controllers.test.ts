@@ -58,7 +58,7 @@ const settle = async () => {
   for (let turn = 0; turn < 1_000; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-it('PLUS-11 the controllers of a driver delete and detach one volume of a silent node per second, and all when it returns', async () => {
+it('PLUS-11 the controllers of a driver delete and detach one volume of a silent node per second, and all when the node returns', async () => {
   const server = await createServerFixture()
   const { clock } = server
   const client = server.client()

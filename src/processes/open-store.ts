@@ -108,7 +108,7 @@ export function explainEtcdError({ endpoints, isEncrypted }: EtcdLocation, error
     [/ENOTFOUND|EAI_AGAIN|Name resolution failed/, 'the host name cannot be resolved.'],
     [
       /certificate|self[- ]signed|SSL|TLS/i,
-      'its certificate is not trusted. Check --etcd-ca, --etcd-cert and --etcd-key.',
+      'the certificate of etcd is not trusted. Check --etcd-ca, --etcd-cert and --etcd-key.',
     ],
     [
       /ECONNRESET|socket hang up|Connection dropped/,

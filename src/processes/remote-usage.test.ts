@@ -25,8 +25,8 @@ afterEach(async () => {
   await server.store.close()
 })
 
-/** Answers each path with a status and a text, and authorizes the request with the rules of auto-growing. */
-function transportOf(answers: Readonly<Record<string, { status: number; text: string }>>) {
+/** Responds to each path with a status and a text, and authorizes the request with the rules of auto-growing. */
+function transportOf(responses: Readonly<Record<string, { status: number; text: string }>>) {
   const authorizer = componentAuthorizer('auto-growing')
   const user = { name: 'auto-growing', groups: [] }
   const paths: string[] = []
@@ -38,7 +38,7 @@ function transportOf(answers: Readonly<Record<string, { status: number; text: st
         ? { user, verb: 'get', group: '', resource: 'nodes', subresource: 'proxy', name: node, namespace: '' }
         : { user, verb: 'get', path }
       expect(authorizer.authorize(attributes as never).allowed).toBe(true)
-      return { headers: {}, ...(answers[path] ?? { status: 404, text: 'not found' }) } as never
+      return { headers: {}, ...(responses[path] ?? { status: 404, text: 'not found' }) } as never
     },
   }
   return { paths, transport }
@@ -73,7 +73,7 @@ const waitUntilSynced = async () => {
 }
 
 describe('the usage that `stowage controllers` reads', () => {
-  it('PLUS-12 comes from the metrics of a Stowage server, at most every 30 seconds', async () => {
+  it('comes from the metrics of a Stowage server, at most every 30 seconds', async () => {
     const labels = '{namespace="default",persistentvolumeclaim="data"}'
     const text = `kubelet_volume_stats_used_bytes${labels} 80\nkubelet_volume_stats_available_bytes${labels} 20\n`
     const { transport, paths } = transportOf({ '/metrics': { status: 200, text } })
@@ -86,7 +86,7 @@ describe('the usage that `stowage controllers` reads', () => {
     expect(paths).toHaveLength(2)
   })
 
-  it('PLUS-12 comes from the kubelets of nodes whose pods use growing claims on other servers', async () => {
+  it('comes from the kubelets of nodes whose pods use growing claims on other servers', async () => {
     await server.client().create(storageClassKind, {
       metadata: { name: 'growing', annotations: AUTO_GROW },
       provisioner: 'disks.example.com',
@@ -116,7 +116,7 @@ describe('the usage that `stowage controllers` reads', () => {
     ])
   })
 
-  it('PLUS-12 is unknown if a request is denied, which is logged once', async () => {
+  it('is unknown if a request is denied, which is logged once', async () => {
     const reasons: string[] = []
     const log = {
       ...silentLog,

@@ -17,7 +17,7 @@ import { readUsage, type UsageReport } from '../volumes/read-usage.ts'
 import type { UsageByClaim } from '../volumes/volume-usage.ts'
 
 /** Minimum interval between two readings. Nodes measure usage at most once per minute. */
-const KEEP_MS = 30_000
+const READ_INTERVAL_MS_MIN = 30_000
 
 export interface RemoteUsageDeps {
   readonly transport: Pick<Transport, 'call'>
@@ -58,7 +58,8 @@ export function createRemoteUsageReader(deps: RemoteUsageDeps): (source: UsageSo
 
   return (source) => {
     const nowMs = clock.monotonicMs()
-    if (!reading || nowMs - reading.startedMs >= KEEP_MS) reading = { startedMs: nowMs, usage: read(source) }
+    if (!reading || nowMs - reading.startedMs >= READ_INTERVAL_MS_MIN)
+      reading = { startedMs: nowMs, usage: read(source) }
     return reading.usage
   }
 }

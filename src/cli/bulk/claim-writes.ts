@@ -9,7 +9,7 @@ import { type FinalStatus, isTransient, type StartResult } from './run-claims.ts
 
 export type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
-/** The number of retries after conflicts on a claim. */
+/** Maximum number of retries after conflicts on a claim. */
 const CONFLICTS_MAX = 10
 
 /**
@@ -25,7 +25,7 @@ export async function startChange(
   for (let conflicts = 0; ; conflicts++) {
     const currentClaim = await client.get(persistentVolumeClaimKind, refOf(claim), { signal })
     if (currentClaim.metadata.uid !== claim.metadata.uid)
-      return { is: 'failed', message: 'it was deleted and recreated' }
+      return { is: 'failed', message: 'the claim was deleted and recreated' }
     const step = nextStep(currentClaim)
     if (step === 'follow') return { version: currentClaim.metadata.resourceVersion }
     if (typeof step !== 'function') return step
@@ -38,8 +38,8 @@ export async function startChange(
 }
 
 /**
- * Returns a failure if the server would reject the write, otherwise undefined. A conflict is not a rejection, because the
- * start reads the claim again.
+ * Returns a failure if the server rejects the dry run, the final status if the claim needs no write, otherwise undefined.
+ * Throws transient errors. A conflict is not a rejection, because the start reads the claim again.
  */
 export async function findRejection(dryRun: () => Promise<StartResult>): Promise<FinalStatus | undefined> {
   try {

@@ -5,7 +5,7 @@ export interface ClaimResult {
   readonly key: ObjectKey
   /**
    * `unfinished`: the command was stopped before the claim was done; the controllers continue. `untouched`: the claim was
-   * not started, because of earlier failures or because the command was stopped.
+   * not started, because of a dry run, because of earlier failures, or because the command was stopped.
    */
   readonly is: 'done' | 'nothing' | 'failed' | 'unfinished' | 'untouched'
   readonly message: string

@@ -34,8 +34,8 @@ export async function withServer(
 type ClaimCache = Cache<PersistentVolumeClaim>
 
 /**
- * Calls `run` with a cache of all claims of the namespace. Claims are not filtered by labels, because a claim that loses its
- * labels would appear deleted.
+ * Calls `run` with a cache of all claims of the namespace, or of all namespaces if it is undefined. Claims are not filtered by
+ * labels, because a claim that loses its labels would appear deleted.
  */
 export async function withClaims<R>(
   client: Client,

@@ -105,11 +105,11 @@ async function runTask(task: ClaimTask, options: FollowOptions): Promise<ClaimRe
   }
 }
 
-const CONTINUES_MESSAGE = 'it continues in the cluster'
+const CONTINUES_MESSAGE = 'the change continues in the cluster'
 
 const isFinal = (status: ClaimStatus): status is FinalStatus => status.is !== 'working'
 
-/** Returns undefined if the signal fires first. */
+/** Returns undefined if `stop` is aborted first. */
 async function startAndFollow(
   task: ClaimTask,
   { claims, changes, clock }: FollowOptions,

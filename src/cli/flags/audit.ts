@@ -3,9 +3,9 @@ import { type Command, Option } from 'commander'
 import { UsageError } from '../../base/usage-error.ts'
 import type { AuditSettings } from '../../processes/server/audit.ts'
 
-const MAX_SIZE = 100
-const MAX_AGE = 30
-const MAX_BACKUP = 10
+const DEFAULT_MAX_SIZE_MEGABYTES = 100
+const DEFAULT_MAX_AGE_DAYS = 30
+const DEFAULT_MAX_BACKUP_FILES = 10
 
 export const addAuditFlags = (command: Command): Command =>
   command
@@ -14,9 +14,15 @@ export const addAuditFlags = (command: Command): Command =>
       '--audit-log-path <file>',
       'file of the audit log; - is standard output (default: DATA-DIR/audit/audit.log)',
     )
-    .addOption(new Option('--audit-log-maxsize <megabytes>', 'size at which the file is rotated').default(MAX_SIZE))
-    .addOption(new Option('--audit-log-maxage <days>', 'how long rotated files are kept').default(MAX_AGE))
-    .addOption(new Option('--audit-log-maxbackup <count>', 'how many rotated files are kept').default(MAX_BACKUP))
+    .addOption(
+      new Option('--audit-log-maxsize <megabytes>', 'size at which the file is rotated').default(
+        DEFAULT_MAX_SIZE_MEGABYTES,
+      ),
+    )
+    .addOption(new Option('--audit-log-maxage <days>', 'how long rotated files are kept').default(DEFAULT_MAX_AGE_DAYS))
+    .addOption(
+      new Option('--audit-log-maxbackup <count>', 'how many rotated files are kept').default(DEFAULT_MAX_BACKUP_FILES),
+    )
 
 interface AuditFlags {
   readonly auditPolicyFile?: string

@@ -3,7 +3,7 @@ import { LEASE_TIMES } from '../../runtime/lease-times.ts'
 import { parseLeaseTimes } from './lease-times.ts'
 
 describe('parseLeaseTimes', () => {
-  it('SYS-8 returns the default times, and derives the other times from a duration', () => {
+  it('returns the default times, and derives the other times from a duration', () => {
     expect(parseLeaseTimes()).toEqual(LEASE_TIMES)
     expect(parseLeaseTimes({ leaderElectionLeaseDuration: '3s' })).toEqual({
       leaseMs: 3_000,
@@ -12,7 +12,7 @@ describe('parseLeaseTimes', () => {
     })
   })
 
-  it('SYS-8 takes the renew deadline and the retry period from flags', () => {
+  it('takes the renew deadline and the retry period from flags', () => {
     const flags = {
       leaderElectionLeaseDuration: '15s',
       leaderElectionRenewDeadline: '12s',
@@ -21,7 +21,7 @@ describe('parseLeaseTimes', () => {
     expect(parseLeaseTimes(flags)).toEqual({ leaseMs: 15_000, renewDeadlineMs: 12_000, retryMs: 500 })
   })
 
-  it('SYS-10 rejects values that are not a duration, or a lease shorter than 3 s', () => {
+  it('rejects values that are not a duration, or a lease shorter than 3 s', () => {
     const duration = (leaderElectionLeaseDuration: string) => () => parseLeaseTimes({ leaderElectionLeaseDuration })
     expect(duration('soon')).toThrow(/lease-duration "soon": expected a duration of 3s or more/)
     expect(duration('2s')).toThrow(/3s or more/)
@@ -33,7 +33,7 @@ describe('parseLeaseTimes', () => {
     )
   })
 
-  it('SYS-10 rejects times that would allow two leaders or leave no time for a renewal', () => {
+  it('rejects times that would allow two leaders or leave no time for a renewal', () => {
     expect(() => parseLeaseTimes({ leaderElectionRenewDeadline: '6s' })).toThrow(
       'the lease must be longer than the deadline',
     )

@@ -4,34 +4,34 @@ import { selfSubjectAccessReviewKind } from '../../api/kinds/reviews/reviews.ts'
 import { badRequest } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'
-import type { AccessAnswer, AccessCheck } from '../protocol.ts'
+import type { AccessCheck, AccessResponse } from '../protocol.ts'
 
 const CHECKS_MAX = 100
-const KEEP_MS = 30_000
-/** Beyond this, the oldest answers are dropped. */
-const ANSWERS_MAX = 2_000
+const CACHED_MS_MAX = 30_000
+/** Beyond this number, the oldest results are dropped. */
+const RESULTS_MAX = 2_000
 const FIELDS = ['verb', 'group', 'resource', 'subresource', 'namespace', 'name'] as const
 
 export function createAccess({ client, clock }: { readonly client: Pick<Client, 'create'>; readonly clock: Clock }) {
-  const answers = new Map<string, { readonly allowed: Promise<boolean>; readonly expiresAtMs: number }>()
+  const results = new Map<string, { readonly allowed: Promise<boolean>; readonly expiresAtMs: number }>()
 
   function isAllowed(check: AccessCheck): Promise<boolean> {
     const attributes = Object.fromEntries(FIELDS.map((field) => [field, check[field] ?? '']))
     const key = JSON.stringify(attributes)
-    const cached = answers.get(key)
+    const cached = results.get(key)
     if (cached && clock.monotonicMs() < cached.expiresAtMs) return cached.allowed
     const allowed = client
       .create(selfSubjectAccessReviewKind, { metadata: {}, spec: { resourceAttributes: attributes } })
       .then(({ status }) => status?.allowed === true)
-    answers.delete(key)
-    answers.set(key, { allowed, expiresAtMs: clock.monotonicMs() + KEEP_MS })
-    const [oldestKey] = answers.keys()
-    if (answers.size > ANSWERS_MAX && oldestKey !== undefined) answers.delete(oldestKey)
-    allowed.catch(() => answers.delete(key))
+    results.delete(key)
+    results.set(key, { allowed, expiresAtMs: clock.monotonicMs() + CACHED_MS_MAX })
+    const [oldestKey] = results.keys()
+    if (results.size > RESULTS_MAX && oldestKey !== undefined) results.delete(oldestKey)
+    allowed.catch(() => results.delete(key))
     return allowed
   }
 
-  return async (checks: unknown): Promise<AccessAnswer> => {
+  return async (checks: unknown): Promise<AccessResponse> => {
     if (!Array.isArray(checks) || !checks.every(isCheck)) {
       throw badRequest('expected checks with verb, group and resource')
     }

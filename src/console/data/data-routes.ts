@@ -44,18 +44,18 @@ export function createDataRoutes(options: DataOptions) {
   const { bulk } = insight
   const checkAccess = createAccess({ client, clock })
   // Tabs share these responses, so computing one is aborted only when the console stops, not when a tab closes.
-  const readCachedInfo = createCached({ clock, keepMs: 5_000, keepMsMax: 5_000 }, () => readInfo(options))
-  const whyLinesOnce = createCached({ clock, keepMs: 2_000, keepMsMax: 30_000 }, () =>
+  const readCachedInfo = createCached({ clock, keepMsMin: 5_000, keepMsMax: 5_000 }, () => readInfo(options))
+  const whyLinesOnce = createCached({ clock, keepMsMin: 2_000, keepMsMax: 30_000 }, () =>
     readWhyLines(client, clock, stopSignal),
   )
-  const spaceOnce = createCached({ clock, keepMs: 2_000, keepMsMax: 30_000 }, (by) =>
+  const spaceOnce = createCached({ clock, keepMsMin: 2_000, keepMsMax: 30_000 }, (by) =>
     insight.readSpace(by as 'claim' | DfGrouping, stopSignal),
   )
-  const doctorOnce = createCached({ clock, keepMs: 5_000, keepMsMax: 30_000 }, (driver) =>
+  const doctorOnce = createCached({ clock, keepMsMin: 5_000, keepMsMax: 30_000 }, (driver) =>
     insight.examine(driver || undefined, stopSignal),
   )
 
-  const leaksOnce = createCached({ clock, keepMs: 30_000, keepMsMax: 120_000 }, (driver) =>
+  const leaksOnce = createCached({ clock, keepMsMin: 30_000, keepMsMax: 120_000 }, (driver) =>
     insight.findLeaks(driver, stopSignal).catch(toProblem),
   )
 

@@ -1,10 +1,11 @@
 // Keeps the last hour of rates and latencies in a ring: one sample every ten seconds from the operations and metrics of a Stowage
-// server. Values that a server does not provide are null, and `sources` has the reason.
+// server, or every minute while none of them is available. Values that a server does not provide are null, and `sources` has the
+// reason.
 import { ApiError } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Transport } from '../../client/http/transport.ts'
 import { parseResponse } from '../../client/http/wire.ts'
-import type { CsiCallSample, Feature, HistoryAnswer, HistorySample, HistorySource, StepLatency } from '../protocol.ts'
+import type { CsiCallSample, Feature, HistoryResponse, HistorySample, HistorySource, StepLatency } from '../protocol.ts'
 import {
   computeQuantile,
   groupHistograms,
@@ -15,7 +16,7 @@ import {
 } from './parse-metrics.ts'
 
 export interface History {
-  read(): HistoryAnswer
+  read(): HistoryResponse
   sample(signal: AbortSignal): Promise<void>
   /** Takes samples until the signal is aborted. */
   run(signal: AbortSignal): Promise<void>

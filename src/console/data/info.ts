@@ -1,5 +1,5 @@
 // Reads the version of the API server, the current user, and the features available to the console. If the server is
-// unreachable or returns an error, the result contains the problem.
+// unreachable, fails or rejects the credentials, the result contains the problem.
 import { ApiError } from '../../api/status-error.ts'
 import type { Transport } from '../../client/http/transport.ts'
 import { parseResponse, type WireObject } from '../../client/http/wire.ts'

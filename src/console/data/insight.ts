@@ -1,19 +1,19 @@
 // The interface to the CLI's analyses of a cluster. The CLI implements it with the functions of its commands, so that the console
 // and the commands return the same results.
 import type {
-  BulkAnswer,
   BulkRequest,
+  BulkResponse,
   BulkRun,
-  DfAnswer,
   DfGrouping,
+  DfResponse,
   Diagnosis,
-  DoctorAnswer,
-  LeaksAnswer,
-  RetryAnswer,
+  DoctorResponse,
+  LeaksResponse,
   RetryRequest,
+  RetryResponse,
   SimulateRequest,
   SimulationResult,
-  TimelineAnswer,
+  TimelineResponse,
 } from '../protocol.ts'
 
 export interface InsightTarget {
@@ -27,20 +27,20 @@ export interface InsightTarget {
 /** All functions reject with an ApiError or UsageError. */
 export interface Insight {
   diagnose(target: InsightTarget, signal: AbortSignal): Promise<Diagnosis>
-  readTimeline(target: InsightTarget, signal: AbortSignal): Promise<TimelineAnswer>
-  readSpace(by: 'claim' | DfGrouping, signal: AbortSignal): Promise<DfAnswer>
+  readTimeline(target: InsightTarget, signal: AbortSignal): Promise<TimelineResponse>
+  readSpace(by: 'claim' | DfGrouping, signal: AbortSignal): Promise<DfResponse>
   simulate(request: SimulateRequest, signal: AbortSignal): Promise<SimulationResult>
-  examine(driver: string | undefined, signal: AbortSignal): Promise<DoctorAnswer>
+  examine(driver: string | undefined, signal: AbortSignal): Promise<DoctorResponse>
   /** Rejects if the driver has no socket on this machine. */
-  findLeaks(driver: string, signal: AbortSignal): Promise<LeaksAnswer>
-  retry(request: RetryRequest, signal: AbortSignal): Promise<RetryAnswer>
+  findLeaks(driver: string, signal: AbortSignal): Promise<LeaksResponse>
+  retry(request: RetryRequest, signal: AbortSignal): Promise<RetryResponse>
   readonly bulk: BulkRuns
   close(): void
 }
 
 /** Runs of grow and migrate in this process. */
 export interface BulkRuns {
-  list(signal: AbortSignal): Promise<BulkAnswer>
+  list(signal: AbortSignal): Promise<BulkResponse>
   /** Returns the report of a dry run. */
   preview(request: BulkRequest, signal: AbortSignal): Promise<object>
   start(request: BulkRequest): BulkRun

@@ -39,24 +39,24 @@ describe('forwarding', () => {
     const console = await startConsole({ server: `http://127.0.0.1:${port}/cluster`, credentials })
     await console.signIn()
     const headers = { 'impersonate-user': 'admin', authorization: 'Bearer other', 'x-forwarded-for': '1.2.3.4' }
-    const answer = await console.request('/k8s/version', { headers })
+    const forwarded = await console.request('/k8s/version', { headers })
     expect(received).toMatchObject({ authorization: 'Bearer secret', 'user-agent': 'stowage-console' })
     for (const name of ['cookie', 'impersonate-user', 'x-forwarded-for', 'origin'])
       expect(received[name]).toBe(undefined)
-    expect(answer.headers['set-cookie']).toBe(undefined)
-    expect(answer.headers.warning).toBe('299 - "old"')
+    expect(forwarded.headers['set-cookie']).toBe(undefined)
+    expect(forwarded.headers.warning).toBe('299 - "old"')
   })
 
   it('returns 503 if the API server is unreachable', async () => {
     const console = await startConsole({ server: 'http://127.0.0.1:1', credentials: async () => ({}) })
     await console.signIn()
-    const answer = await console.request('/k8s/api/v1/pods')
-    expect(answer).toMatchObject({
+    const forwarded = await console.request('/k8s/api/v1/pods')
+    expect(forwarded).toMatchObject({
       status: 503,
       body: { reason: 'ServiceUnavailable' },
       headers: { 'retry-after': '1' },
     })
-    expect(answer.body.message).toContain('cannot reach http://127.0.0.1:1: ECONNREFUSED')
+    expect(forwarded.body.message).toContain('cannot reach http://127.0.0.1:1: ECONNREFUSED')
   })
 
   it.each([

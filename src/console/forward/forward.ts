@@ -33,9 +33,9 @@ export function createForward({ transport, invalidateCredentials }: ForwardOptio
     const headers = Object.fromEntries(
       REQUEST_HEADERS.flatMap((name) => (incoming.headers[name] ? [[name, String(incoming.headers[name])]] : [])),
     )
-    const answer = await transport.open({ method, path, headers, signal, ...(body ? { body } : {}) })
-    if (answer.statusCode === 401) invalidateCredentials()
-    return answer
+    const upstreamResponse = await transport.open({ method, path, headers, signal, ...(body ? { body } : {}) })
+    if (upstreamResponse.statusCode === 401) invalidateCredentials()
+    return upstreamResponse
   }
 
   return async (incoming: IncomingMessage, response: ServerResponse, target: string): Promise<void> => {
@@ -44,14 +44,16 @@ export function createForward({ transport, invalidateCredentials }: ForwardOptio
     const controller = new AbortController()
     response.once('close', () => controller.abort())
     try {
-      const answer = await send(incoming, target, controller.signal)
-      const headers = RESPONSE_HEADERS.flatMap((name) => (answer.headers[name] ? [[name, answer.headers[name]]] : []))
-      response.writeHead(answer.statusCode ?? 502, {
+      const upstreamResponse = await send(incoming, target, controller.signal)
+      const headers = RESPONSE_HEADERS.flatMap((name) =>
+        upstreamResponse.headers[name] ? [[name, upstreamResponse.headers[name]]] : [],
+      )
+      response.writeHead(upstreamResponse.statusCode ?? 502, {
         ...SECURITY_HEADERS,
         'cache-control': 'no-store',
         ...Object.fromEntries(headers),
       })
-      await pipeline(answer, limitBytes, response)
+      await pipeline(upstreamResponse, limitBytes, response)
     } finally {
       inFlight--
     }

@@ -16,7 +16,8 @@ export const addBackup: AddCommand = (program, deps) => {
     .description(
       'Copies a consistent snapshot of the embedded store and the credentials to a new directory, which a server can use as ' +
         'its data directory, or to an archive, which has checksums and can be incremental. The server may keep running. The ' +
-        'contents of volumes are not copied. Secrets stay encrypted; their key is not copied, so keep it separately. Only the owner ' +
+        'contents of volumes are not copied. Secrets stay encrypted; without --with-encryption-key, their key is not ' +
+        'copied, so keep it separately. Only the owner ' +
         'can read the backup. `stowage restore` restores it. Records are compared with their checksums: if some are damaged, ' +
         'the backup contains them unchanged, and the command names them and fails.',
     )

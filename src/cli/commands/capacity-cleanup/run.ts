@@ -1,5 +1,5 @@
-// Runs `stowage capacity-cleanup`: deletes the CSIStorageCapacity objects of nodes that no longer run the driver. Needed if a
-// provisioner runs on every node, because none of them deletes the objects of another node.
+// Runs `stowage capacity-cleanup`: deletes the CSIStorageCapacity objects of nodes that no longer run the driver. The command is
+// needed if a provisioner runs on every node, because none of them deletes the objects of another node.
 import { UsageError } from '../../../base/usage-error.ts'
 import { type CapacityCleanerDeps, createCapacityCleaner } from '../../../controllers/capacity/index.ts'
 import { type RemoteFlags, runRemote } from '../../../processes/run-remote.ts'
@@ -34,7 +34,7 @@ export async function runCapacityCleanup(flags: CapacityCleanupFlags, deps: Proc
   )
 }
 
-/** Names of CSI drivers, which are also valid label values. */
+/** The syntax of label values, which includes all names of CSI drivers. */
 const DRIVER_NAME = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/
 
 export function parseCapacityCleanupFlags(

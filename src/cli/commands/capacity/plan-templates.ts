@@ -63,7 +63,10 @@ function buildTemplate(
   }
 }
 
-/** Throws a UsageError if an autoscaler would not find the capacity, or if the scheduler would use it for an existing node. */
+/**
+ * Throws a UsageError if the group has no capacity, if its class does not exist, if an autoscaler would not find the capacity
+ * by the labels of the group's node, or if the scheduler would use it for an existing node.
+ */
 export function checkGroup({ name, node, capacities }: NodeGroup, { nodes, classes }: Snapshot): void {
   if (capacities.length === 0)
     throw new UsageError(

@@ -105,7 +105,7 @@ describe('stowage capacity templates', () => {
     expect(await readTemplates()).toEqual([])
   })
 
-  it('PLUS-17 lists and removes only the objects of a group', async () => {
+  it('PLUS-17 lists the objects of all groups, and removes those of one', async () => {
     await publish({ group: 'workers', like: 'n1' })
     await publish({ nodeGroup: await writeGroupFile() })
     expect(await listWith(client, { output: 'text' })).toBe(
@@ -152,7 +152,7 @@ describe('stowage capacity templates', () => {
     expect(await readTemplates()).toEqual([])
   })
 
-  it('PLUS-17 rejects flags that name no group or no existing node', async () => {
+  it('PLUS-17 rejects flags that name no group, an invalid group or a missing node', async () => {
     await expect(publish({ group: 'workers' })).rejects.toThrow(
       'Set --node-group FILE, or --group NAME and --like NODE.',
     )

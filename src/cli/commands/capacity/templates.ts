@@ -60,7 +60,9 @@ export async function publishWith(client: Client, flags: PublishFlags, deps: Tem
     ...plan.delete.map((object) => describeChange('delete', object)),
     ...plan.unchanged.map((object) => describeChange('keep', object)),
   ]
-  const lines = changes.map(({ change, ...row }) => `${dryRun ? `would ${change}` : DONE[change]} ${formatRow(row)}\n`)
+  const lines = changes.map(
+    ({ change, ...row }) => `${dryRun ? `would ${change}` : PAST_TENSES[change]} ${formatRow(row)}\n`,
+  )
   const labelText = Object.entries(labels).map(([key, value]) => `  ${key}: ${value}\n`)
   const text = `${lines.join('')}The node template of the autoscaler needs these labels:\n${labelText.join('')}`
   return formatOutput(output, { group: group.name, dryRun, labels, changes }, () => text)
@@ -96,7 +98,7 @@ export async function removeWith(
   if (!dryRun) for (const object of items) await deleteObject(client, object)
   const changes = items.map((object) => describeChange('delete', object))
   return formatOutput(output, { group, dryRun, changes }, () =>
-    changes.map((row) => `${dryRun ? 'would delete' : DONE.delete} ${formatRow(row)}\n`).join(''),
+    changes.map((row) => `${dryRun ? 'would delete' : PAST_TENSES.delete} ${formatRow(row)}\n`).join(''),
   )
 }
 
@@ -170,9 +172,9 @@ const describeObject = ({
   capacity: capacity ?? '',
 })
 
-const DONE = { create: 'created', update: 'updated', delete: 'deleted', keep: 'kept' } as const
+const PAST_TENSES = { create: 'created', update: 'updated', delete: 'deleted', keep: 'kept' } as const
 
-const describeChange = (change: keyof typeof DONE, object: Readonly<CSIStorageCapacity>) => ({
+const describeChange = (change: keyof typeof PAST_TENSES, object: Readonly<CSIStorageCapacity>) => ({
   change,
   ...describeObject(object),
 })

@@ -14,7 +14,7 @@ export interface ObjectNames {
   csiDrivers(): Promise<readonly string[]>
   /** IDs of bootstrap tokens. */
   tokens(): Promise<readonly string[]>
-  /** Returns the objects of a kind that `stowage retry` accepts, as KIND/NAME. */
+  /** Returns the objects of a kind of commands/retry/object-kinds.ts, as KIND/NAME. */
   objects(kind: string, namespace: string | undefined): Promise<readonly string[]>
 }
 

@@ -26,7 +26,7 @@ export interface BulkRunsOptions {
 const RUNS_MAX = 50
 /** Further runs are rejected with 429. */
 const RUNNING_MAX = 4
-/** The number of claims that a run lists. Further claims are only counted. */
+/** Maximum number of claims that a run lists. Further claims are only counted. */
 const CLAIMS_LISTED_MAX = 200
 
 interface Run {

@@ -5,7 +5,7 @@ import { ApiError, badRequest } from '../../../api/status-error.ts'
 import type { Clock, Random } from '../../../base/clock.ts'
 import { createTransport } from '../../../client/http/transport.ts'
 import { type Connection, httpClient } from '../../../client/index.ts'
-import type { DfAnswer, Insight } from '../../../console/index.ts'
+import type { DfResponse, Insight } from '../../../console/index.ts'
 import { diagnose, readSnapshot } from '../../../diagnosis/index.ts'
 import { parseDataDir } from '../../flags/common.ts'
 import { createSpaceReport } from '../df/run.ts'
@@ -63,7 +63,7 @@ export function createInsight(options: InsightOptions): Insight {
       explainErrors(async () => {
         setMaxListeners(0, signal)
         const deps = { client, transport, clock, signal, output: NO_OUTPUT }
-        return (await createSpaceReport({ by, sort: 'name', namespace: undefined }, deps)) as DfAnswer
+        return (await createSpaceReport({ by, sort: 'name', namespace: undefined }, deps)) as DfResponse
       }),
     simulate: (request, signal) =>
       explainErrors(() => {

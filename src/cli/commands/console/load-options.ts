@@ -1,4 +1,5 @@
-// Creates the options of the console's server. Imported with the first request, because it loads the code of many commands.
+// Creates the options of the console's server. Imports insight.ts when it is called, because that file loads the code of many
+// commands.
 import { stowageVersion } from '../../../apiserver/version.ts'
 import type { Clock, Random } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'

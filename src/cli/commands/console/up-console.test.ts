@@ -7,7 +7,7 @@ import { silentLog } from '../../../base/log.ts'
 import { manualClock } from '../../../base/manual-clock.ts'
 import { listenUpConsole } from './up-console.ts'
 
-it('SYS-13 the console of `stowage up` sends no request to the API server for 30 s, and then takes samples', async () => {
+it('SYS-13 the console of `stowage up` sends no request to the API server until 30 s after it is ready, and then takes samples', async () => {
   const paths: string[] = []
   const server = createServer((incoming, response) => {
     paths.push(incoming.url!)

@@ -1,12 +1,12 @@
 // Runs the console in the `stowage up` process. It listens before the server starts, so that the command fails early if the
-// port is in use. It loads the rest of the code and reads the server's kubeconfig on the first request, or some time after
-// the start.
+// port is in use. When the server is ready, the console reads the server's kubeconfig and loads the rest of its code on the
+// first request, or after LOAD_DELAY_MS without one.
 import type { Clock, Random } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'
 import { type ConsoleListener, listenConsole } from '../../../console/index.ts'
 
-/** Without a request, the console is loaded this long after the start, so that it has a history when it is opened. */
-const LOAD_MS = 30_000
+/** Without a request, the console is loaded this long after the server is ready, so that it has a history when it is opened. */
+const LOAD_DELAY_MS = 30_000
 
 export interface UpConsoleOptions {
   readonly port: number | undefined
@@ -43,7 +43,7 @@ export async function listenUpConsole({ port, dataDir, clock, random, log }: UpC
     ...listener,
     setReady(server) {
       resolveReady(server)
-      cancelLoad = clock.after(LOAD_MS, listener.load)
+      cancelLoad = clock.after(LOAD_DELAY_MS, listener.load)
     },
     close() {
       cancelLoad()

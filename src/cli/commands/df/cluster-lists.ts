@@ -22,5 +22,5 @@ export const SPACE_KINDS = {
 
 export type SpaceLists = Lists<typeof SPACE_KINDS>
 
-/** The lists that are read only in the flag's namespace. Capacity objects are in the namespaces of the drivers. */
+/** The lists that --namespace limits. Capacity objects are in the namespaces of the drivers, so they are always read in all. */
 export const NAMESPACE_LISTS: ReadonlySet<keyof SpaceLists> = new Set(['claims', 'pods', 'quotas'])

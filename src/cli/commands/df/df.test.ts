@@ -1,5 +1,5 @@
-// Runs `stowage df` against an API server on a port, with the objects of a small cluster and the metrics of its nodes. The
-// output is that of docs/how-to/space.md.
+// Runs `stowage df` against an API server on a port, with the objects of a small cluster and the metrics of its nodes. One
+// test compares the output with docs/how-to/space.md.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { ADMIN, type Json, type ServerFixtureOptions } from '../../../apiserver/server.fixture.ts'
 import { systemClock } from '../../../base/clock.ts'
@@ -86,7 +86,9 @@ async function runPod(namespace: string, claimName: string, node: string): Promi
   })
 }
 
-/** Stages two nodes with a pool each, and five claims: three measured, one on a raw device, one without a volume. */
+/**
+ * Stages two nodes with a pool each, and five claims: two measured, one that no pod uses, one on a raw block device, one unbound.
+ */
 async function stage(): Promise<void> {
   for (const name of ['shop', 'bank']) await post('/api/v1/namespaces', { metadata: { name } })
   for (const name of ['node-1', 'node-2'])
@@ -281,7 +283,7 @@ describe('stowage df', () => {
     })
   })
 
-  it('SYS-12 rejects an unknown group, exits with 130 if it is interrupted, and fails with a message if no server answers', async () => {
+  it('SYS-12 rejects an unknown group and conflicting flags, exits with 130 if it is interrupted, and fails if no server responds', async () => {
     expect(await runDf('--by', 'disk')).toMatchObject({
       code: 2,
       err: expect.stringContaining('Allowed choices are claim, class'),

@@ -1,4 +1,5 @@
-// Finds the nodes from which a volume can be reached, without comparing every volume with every node.
+// Finds the nodes from which a volume can be reached. For a node affinity with `In` requirements, an index of the node labels
+// avoids comparing the volume with every node.
 import type { Stored } from '../../../api/kind.ts'
 import type { Node } from '../../../api/kinds/node/node-schema.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'

@@ -1,4 +1,5 @@
-// Finds the pools of a cluster: the storage of one driver in one topology segment, as CSIStorageCapacity objects report it.
+// Finds the pools of a cluster. A pool is the storage of one driver in one topology segment, as CSIStorageCapacity objects report
+// it.
 import type { Stored } from '../../../api/kind.ts'
 import type { CSIStorageCapacity } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { Node } from '../../../api/kinds/node/node-schema.ts'
@@ -51,7 +52,7 @@ export function findPools({ capacities, classes, nodes }: PoolSources): readonly
 export const freeBytesOf = ({ freeBytesByClass }: Pool): number | undefined =>
   freeBytesByClass.size === 0 ? undefined : Math.max(...freeBytesByClass.values())
 
-/** Returns the pool of a volume by its driver and the nodes that can reach it. `undefined` stands for all nodes. */
+/** Returns the pool of a volume by its driver and the nodes that can reach it. Undefined `nodes` stand for all nodes. */
 export type PoolOfVolume = (driver: string | undefined, nodes: readonly string[] | undefined) => Pool | undefined
 
 /** The function returns undefined unless exactly one pool has all nodes of the volume. */

@@ -1,6 +1,8 @@
 // Joins claims, volumes, pods and measured usage: one entry per claim, and one per volume without a claim.
+
 import type { Stored } from '../../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import { hasTerminated } from '../../../api/kinds/pod/has-terminated.ts'
 import { claimClassName, volumeClassName } from '../../../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../../client/index.ts'
@@ -108,12 +110,12 @@ export function createEntries(options: EntryOptions): readonly SpaceEntry[] {
 
 const PROVISIONED_BY = 'pv.kubernetes.io/provisioned-by'
 
-/** Returns the nodes of the pods that use each claim and have not ended. */
+/** Returns the nodes of the pods that use each claim and have not terminated. */
 export function nodesOfPods(pods: SpaceLists['pods']): ReadonlyMap<ObjectKey, readonly string[]> {
   const nodesByClaim = new Map<ObjectKey, Set<string>>()
   for (const pod of pods) {
     const nodeName = pod.spec?.nodeName
-    if (!nodeName || pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed') continue
+    if (!nodeName || hasTerminated(pod)) continue
     for (const key of claimsOfPod(pod)) nodesByClaim.set(key, (nodesByClaim.get(key) ?? new Set()).add(nodeName))
   }
   return new Map([...nodesByClaim].map(([key, nodes]) => [key, [...nodes]]))
@@ -140,7 +142,7 @@ function reasonOf(claim: Claim, { usage, nodes, hasPods }: ReasonSources): strin
     const message = usage.nodeProblems.get(node)
     return message === undefined ? [] : [`node ${node}: ${message}`]
   })
-  return problem ?? 'the node has not reported it'
+  return problem ?? 'the node has not reported the usage'
 }
 
 /** Leaves out undefined fields. */

@@ -99,7 +99,7 @@ function sumEntries(entries: readonly SpaceEntry[]): Omit<SpaceGroup, 'name'> {
 
 /**
  * Returns the bytes that are available to new volumes: for a class in all pools, for a node in the pools of this node
- * alone.
+ * alone, for a pool in the pool, and for no namespace.
  */
 function availableBytesBy(grouping: Grouping, pools: readonly Pool[]): ReadonlyMap<string, number | undefined> {
   const available = new Map<string, number | undefined>()

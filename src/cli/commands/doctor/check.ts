@@ -5,7 +5,7 @@ import type { Clock } from '../../../base/clock.ts'
 import type { Client, Connection } from '../../../client/index.ts'
 import type { DriverFacts } from '../../../csi/index.ts'
 import type { PrintedComponent } from '../rbac/select-rules.ts'
-import type { ServerAnswer } from './probe-server.ts'
+import type { VersionResponse } from './probe-server.ts'
 
 export const FINDING_STATUSES = ['ok', 'warning', 'error', 'unknown'] as const
 /** `unknown` means that the check could not read its objects. */
@@ -36,7 +36,7 @@ export interface DoctorContext {
   readonly connection: Connection
   readonly clock: Clock
   /** The API server's first response. */
-  readonly server: ServerAnswer
+  readonly server: VersionResponse
   /** The CSI driver to check. Absent for all drivers. */
   readonly driver?: string
   /** The driver at --csi-address. */

@@ -6,7 +6,7 @@ import type { Transport } from '../../../client/http/transport.ts'
 import type { Connection } from '../../../client/index.ts'
 
 /** The response to GET /version. */
-export interface ServerAnswer {
+export interface VersionResponse {
   /** `v1.36.0`. Absent if the server does not respond to this user with a version. */
   readonly version?: string
   /** The time of the server's Date header, in whole seconds. */
@@ -17,7 +17,7 @@ export interface ServerAnswer {
 }
 
 /** Rejects with an ApiError if the server cannot be reached. */
-export async function probeServer(transport: Transport, clock: Clock, signal: AbortSignal): Promise<ServerAnswer> {
+export async function probeServer(transport: Transport, clock: Clock, signal: AbortSignal): Promise<VersionResponse> {
   const sentMs = clock.nowMs()
   const { status, headers, text } = await transport.call({ method: 'GET', path: '/version', signal })
   const dateMs = Date.parse(headers.date ?? '')
@@ -30,7 +30,7 @@ export async function probeServer(transport: Transport, clock: Clock, signal: Ab
 }
 
 /** Returns the time of the API server, or the time of this machine if the server sent no Date header. */
-export const serverTimeMs = ({ dateMs, receivedMs }: ServerAnswer, clock: Clock): number =>
+export const serverTimeMs = ({ dateMs, receivedMs }: VersionResponse, clock: Clock): number =>
   dateMs === undefined ? clock.nowMs() : dateMs + (clock.nowMs() - receivedMs)
 
 function readVersion(text: string): string | undefined {

@@ -36,7 +36,7 @@ async function runCheck(check: Check, context: DoctorContext): Promise<readonly 
 export const describeUnreadable = ({ code, message }: ApiError): Finding => ({
   status: 'unknown',
   message: `Not checked: ${message}`,
-  ...(code === 403 ? { remedy: 'Run the command as a user who may read it.' } : {}),
+  ...(code === 403 ? { remedy: 'Run the command as a user with this permission.' } : {}),
 })
 
 export function createReport(

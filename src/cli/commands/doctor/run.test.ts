@@ -162,7 +162,7 @@ describe('stowage doctor', () => {
         check: 'rights',
         status: 'unknown',
         message: expect.stringContaining('cannot create resource "subjectaccessreviews"'),
-        remedy: 'Run the command as a user who may read it.',
+        remedy: 'Run the command as a user with this permission.',
       },
     ])
     expect(result.code).toBe(0)

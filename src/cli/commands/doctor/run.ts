@@ -16,7 +16,7 @@ import { type Check, type DoctorContext, type DriverSocket, getDriverFacts, type
 import { CHECKS } from './checks/index.ts'
 import { createCluster } from './cluster.ts'
 import { formatReport } from './format-report.ts'
-import { probeServer, type ServerAnswer } from './probe-server.ts'
+import { probeServer, type VersionResponse } from './probe-server.ts'
 import { type CheckReport, createReport, describeUnreadable, type Report, runChecks } from './report.ts'
 
 interface DoctorFlags {
@@ -60,18 +60,19 @@ export async function examineCluster(
     const socket = flags.csiAddress === undefined ? undefined : await readSocket(flags.csiAddress, deps)
     const driver = flags.driver ?? getDriverFacts({ socket })?.name
     const { subject, dataDir } = flags
-    const createContext = (server: ServerAnswer): DoctorContext => ({
+    const createContext = (server: VersionResponse): DoctorContext => ({
       ...{ client, cluster: createCluster(client, signal), connection, clock, server, dataDir: parseDataDir(dataDir) },
       ...(driver ? { driver } : {}),
       ...(socket ? { socket } : {}),
       ...(subject ? { subject } : {}),
     })
-    const answer = await probeServer(transport, clock, signal).catch((error: unknown) => {
+    const response = await probeServer(transport, clock, signal).catch((error: unknown) => {
       if (error instanceof ApiError) return error
       throw error
     })
-    if (answer instanceof ApiError) return await examineWithoutServer(createContext(createEmptyAnswer(deps)), answer)
-    const context = createContext(answer)
+    if (response instanceof ApiError)
+      return await examineWithoutServer(createContext(createEmptyResponse(deps)), response)
+    const context = createContext(response)
     return createReport(context, await runChecks(CHECKS, context))
   } finally {
     transport.close()
@@ -79,7 +80,7 @@ export async function examineCluster(
   }
 }
 
-const createEmptyAnswer = ({ clock }: Pick<DoctorDeps, 'clock'>): ServerAnswer => ({
+const createEmptyResponse = ({ clock }: Pick<DoctorDeps, 'clock'>): VersionResponse => ({
   sentMs: clock.nowMs(),
   receivedMs: clock.nowMs(),
 })

@@ -79,7 +79,7 @@ async function examine(client: Client): Promise<string[]> {
 
 const examineStock = (options: StockOptions = {}) => examine(asStock(server.client(), options))
 
-describe('stowage doctor on the answers of a stock API server', () => {
+describe('stowage doctor on the responses of a stock API server', () => {
   it.each(FORMS)('PLUS-9 reports the same findings as on a Stowage server (form %i of empty values)', async (form) => {
     const findings = await examineStock({ random: () => form / FORMS.length })
     expect(findings).toEqual(await examine(server.client()))

@@ -12,8 +12,8 @@ export const addGrow: AddCommand = (program, deps) => {
     .command('grow')
     .summary('expand one or many claims and wait until they have the new size')
     .description(
-      'Increases the requested size of claims and waits until each volume has it, by default one claim at a time. Stops at ' +
-        'the first failure. Run the same command again to continue; no claim grows twice.',
+      'Increases the requested size of claims and waits until each volume has it, by default one claim at a time and ' +
+        'until the first failure. Run the same command again to continue; no claim grows twice.',
     )
     .argument('[claims...]', 'names of claims')
     .option('-l, --selector <labels>', 'label selector of the claims, such as app=db, instead of names')

@@ -1,5 +1,6 @@
 // Expands one claim: writes the size together with the record, and checks the status. plan.ts computes the plan and
 // interprets the status.
+import { hasTerminated } from '../../../api/kinds/pod/has-terminated.ts'
 import { podKind } from '../../../api/kinds/pod/pod.ts'
 import { compareQuantities } from '../../../api/quantity.ts'
 import { ApiError } from '../../../api/status-error.ts'
@@ -93,7 +94,7 @@ async function writeSize(
   return { version: updatedClaim.metadata.resourceVersion }
 }
 
-/** Marks the record as closed when all claims have grown, so that the next run is a new one. */
+/** Marks an open record as closed, so that the next run is a new one. Called when all claims of the run have grown. */
 export function closeRecord(client: Client, ref: ObjectRef): Promise<void> {
   const closeIfOpen = (claim: Claim) => {
     const record = recordOf(claim)
@@ -112,13 +113,7 @@ async function checkOnNode(client: Client, claim: Claim, to: string): Promise<Cl
   const { namespace } = claim.metadata
   try {
     const { items } = await client.list(podKind, { namespace })
-    const userPod = items.find(
-      (pod) =>
-        claimsOfPod(pod).includes(key) &&
-        pod.spec?.nodeName &&
-        pod.status?.phase !== 'Succeeded' &&
-        pod.status?.phase !== 'Failed',
-    )
+    const userPod = items.find((pod) => claimsOfPod(pod).includes(key) && pod.spec?.nodeName && !hasTerminated(pod))
     if (userPod) {
       return { is: 'working', message: `waiting for node ${userPod.spec?.nodeName} to expand the file system` }
     }

@@ -64,7 +64,7 @@ describe('planGrowth with --to', () => {
       { do: 'follow' },
     ],
     ['does nothing if only the request is smaller', { capacity: '50Gi' }, { do: 'nothing', from: '50Gi' }],
-    ['rejects an unbound claim', { phase: 'Pending' }, { do: 'refuse', message: /it is Pending/ }],
+    ['rejects an unbound claim', { phase: 'Pending' }, { do: 'refuse', message: /the claim is Pending/ }],
     ['rejects a claim that is being deleted', { isBeingDeleted: true }, { do: 'refuse', message: /being deleted/ }],
     ['rejects a size below a pending request', { request: '30Gi' }, { do: 'refuse', message: /already requests 30Gi/ }],
   ])('PLUS-13 %s', (_title, options, plan) => {
@@ -117,7 +117,7 @@ describe('planGrowth with --by', () => {
     const sizes = { request: '60Gi', attemptedSize: '60Gi' }
     expect(planGrowth(aClaim({ ...sizes, state: 'ControllerResizeInfeasible' }), growBy('5Gi'))).toMatchObject({
       do: 'refuse',
-      message: 'it requests 60Gi, which the driver cannot provide; lower its request first',
+      message: 'the claim requests 60Gi, which the driver cannot provide; lower the request first',
     })
     expect(planGrowth(aClaim({ ...sizes, state: 'ControllerResizeInProgress' }), growBy('5Gi'))).toMatchObject({
       do: 'grow',
@@ -128,7 +128,7 @@ describe('planGrowth with --by', () => {
   it('PLUS-13 rejects another amount after an interrupted run, and an unreadable record', () => {
     const record = { run: 'before', by: '5Gi', to: '15Gi' }
     expect(planGrowth(aClaim({ record }), growBy('6Gi', 'before'))).toMatchObject({
-      message: expect.stringContaining('growing it by 5Gi, to 15Gi, was interrupted'),
+      message: expect.stringContaining('growing the claim by 5Gi, to 15Gi, was interrupted'),
     })
     for (const text of ['', 'x', '{}', 'null', '{"run":"a","by":"b","to":"c"}']) {
       expect(planGrowth(aClaim({ record: text || ' ' }), growBy('6Gi')).do).toBe('refuse')
@@ -203,14 +203,18 @@ describe('checkGrowth', () => {
     [
       'fails if the request was lowered',
       { request: '12Gi' },
-      { is: 'failed', message: 'its request was lowered to 12Gi' },
+      { is: 'failed', message: 'the request was lowered to 12Gi' },
     ],
-    ['fails if the claim is being deleted', { isBeingDeleted: true }, { is: 'failed', message: 'it is being deleted' }],
+    [
+      'fails if the claim is being deleted',
+      { isBeingDeleted: true },
+      { is: 'failed', message: 'the claim is being deleted' },
+    ],
   ])('PLUS-13 %s', (_title, options, status) => {
     expect(checkGrowth(aClaim({ request: '20Gi', ...options }), '20Gi')).toMatchObject(status)
   })
 
   it('PLUS-13 fails if the claim was deleted', () => {
-    expect(checkGrowth(undefined, '20Gi')).toEqual({ is: 'failed', message: 'it was deleted' })
+    expect(checkGrowth(undefined, '20Gi')).toEqual({ is: 'failed', message: 'the claim was deleted' })
   })
 })

@@ -23,9 +23,9 @@ export type GrowPlan =
 export function planGrowth(claim: Claim, target: GrowTarget): GrowPlan {
   const from = sizeOf(claim)
   const refuse = (message: string): GrowPlan => ({ do: 'refuse', from, message })
-  if (claim.metadata.deletionTimestamp) return refuse('it is being deleted')
+  if (claim.metadata.deletionTimestamp) return refuse('the claim is being deleted')
   const phase = claim.status?.phase ?? 'Pending'
-  if (phase !== 'Bound') return refuse(`it is ${phase}, and only a bound claim can grow`)
+  if (phase !== 'Bound') return refuse(`the claim is ${phase}, and only a bound claim can grow`)
   return 'to' in target ? planGrowthTo(claim, target.to) : planGrowthBy(claim, target)
 }
 
@@ -37,19 +37,20 @@ function planGrowthTo(claim: Claim, to: string): GrowPlan {
 function planGrowthBy(claim: Claim, { by, run, resumedRuns }: Extract<GrowTarget, { by: string }>): GrowPlan {
   const record = recordOf(claim)
   const refuse = (message: string): GrowPlan => ({ do: 'refuse', from: sizeOf(claim), message })
-  if (record === 'unreadable') return refuse(`its annotation ${GROW_RECORD} cannot be read; remove it`)
+  if (record === 'unreadable')
+    return refuse(`the annotation ${GROW_RECORD} of the claim cannot be read; remove the annotation`)
   const isInterrupted = record !== undefined && resumedRuns.includes(record.run)
   if (!isInterrupted) {
     // A size above an infeasible one is also infeasible, and the quota would still be charged for it.
     if (isInfeasible(claim)) {
-      return refuse(`it requests ${requestOf(claim)}, which the driver cannot provide; lower its request first`)
+      return refuse(`the claim requests ${requestOf(claim)}, which the driver cannot provide; lower the request first`)
     }
     const to = canonicalQuantity(addQuantities(maxQuantity(requestOf(claim), capacityOf(claim)), by))
     return planTowards(claim, to, { record: { run, by, to } })
   }
   if (compareQuantities(record.by, by) !== 0) {
     return refuse(
-      `growing it by ${record.by}, to ${record.to}, was interrupted; run that command again first, or set the size with --to`,
+      `growing the claim by ${record.by}, to ${record.to}, was interrupted; run that command again first, or set the size with --to`,
     )
   }
   return planTowards(claim, record.to, { record })
@@ -61,17 +62,17 @@ function planTowards(claim: Claim, to: string, options: { readonly record?: Grow
   if (hasGrown(claim, to)) return { do: 'nothing', from, to }
   if (compareQuantities(request, to) < 0) return { do: 'grow', from, to, ...options }
   if (compareQuantities(request, to) === 0) return { do: 'follow', from, to }
-  const message = `it already requests ${request}, which its volume does not have yet; grow never lowers a request: wait, or lower it first`
+  const message = `the claim already requests ${request}, which its volume does not have yet; grow never lowers a request: wait, or lower the request first`
   return { do: 'refuse', from, message }
 }
 
 /** Returns the status of a claim that grows to a size. For `waitingForNode`, the caller checks whether a pod uses the claim. */
 export function checkGrowth(claim: Claim | undefined, to: string): ClaimStatus | { readonly is: 'waitingForNode' } {
-  if (!claim) return { is: 'failed', message: 'it was deleted' }
+  if (!claim) return { is: 'failed', message: 'the claim was deleted' }
   if (hasGrown(claim, to)) return { is: 'done', message: `grown to ${capacityOf(claim)}` }
-  if (claim.metadata.deletionTimestamp) return { is: 'failed', message: 'it is being deleted' }
+  if (claim.metadata.deletionTimestamp) return { is: 'failed', message: 'the claim is being deleted' }
   const request = requestOf(claim)
-  if (compareQuantities(request, to) < 0) return { is: 'failed', message: `its request was lowered to ${request}` }
+  if (compareQuantities(request, to) < 0) return { is: 'failed', message: `the request was lowered to ${request}` }
   const attemptedSize = claim.status?.allocatedResources?.storage
   // If the attempted size is not the requested one, the status belongs to an earlier request.
   const isAttempted = attemptedSize !== undefined && compareQuantities(attemptedSize, request) === 0
@@ -82,10 +83,11 @@ export function checkGrowth(claim: Claim | undefined, to: string): ClaimStatus |
   })
   switch (claim.status?.allocatedResourceStatuses?.storage) {
     case 'ControllerResizeInfeasible':
-      if (isAttempted) return failedStatus('ControllerResizeError', `the driver cannot expand it to ${attemptedSize}`)
+      if (isAttempted)
+        return failedStatus('ControllerResizeError', `the driver cannot expand the volume to ${attemptedSize}`)
       break
     case 'NodeResizeInfeasible':
-      if (isAttempted) return failedStatus('NodeResizeError', `the node cannot expand it to ${attemptedSize}`)
+      if (isAttempted) return failedStatus('NodeResizeError', `the node cannot expand the volume to ${attemptedSize}`)
       break
     case 'ControllerResizeInProgress':
       return workingStatus(messageOf('ControllerResizeError'), 'the driver is expanding the volume')

@@ -205,7 +205,7 @@ describe('stowage grow', () => {
     expect((await secondRun).code).toBe(0)
   })
 
-  it('PLUS-13 lowers only requests that did not succeed with --undo', async () => {
+  it('PLUS-13 --undo lowers only the requests that did not succeed', async () => {
     for (const name of ['a', 'b']) await createClaim(name)
     const infeasibleStatus = (storage: string) => ({
       allocatedResources: { storage },
@@ -237,8 +237,8 @@ describe('stowage grow', () => {
     await undoGrowth(client, { ...readUndoRequest([], { ...flags, dryRun: true }), namespace: 'default' }, deps)
     expect(await requestOf('b')).toBe('20Gi')
     await undoGrowth(client, { ...readUndoRequest([], flags), namespace: 'default' }, deps)
-    expect(output).toContain('default/b  lowered    its request went from 20Gi to 10Gi, the size of its volume')
-    expect(output).toContain('default/a  unchanged  it has 20Gi')
+    expect(output).toContain('default/b  lowered    the request went from 20Gi to 10Gi, the size of the volume')
+    expect(output).toContain('default/a  unchanged  the volume has 20Gi')
     expect([await requestOf('a'), await requestOf('b')]).toEqual(['20Gi', '10Gi'])
     expect(await readRecord('b')).toBeNull()
     expect(() => readUndoRequest([], { ...flags, to: '1Gi' })).toThrow('Set --undo without --to or --by.')
@@ -253,7 +253,7 @@ describe('stowage grow', () => {
     const { code, out: output } = await grow({ selector: 'app=db', to: '20Gi', maxFailures: '1' })
     expect(code).toBe(1)
     expect(await Promise.all(['a', 'b', 'c', 'd'].map(requestOf))).toEqual(['20Gi', '20Gi', '20Gi', '10Gi'])
-    expect(output).toContain('the node cannot expand it to 20Gi')
+    expect(output).toContain('the node cannot expand the volume to 20Gi')
   })
 
   it('PLUS-13 changes no claim if the server would reject one of them', async () => {
@@ -313,7 +313,7 @@ describe('stowage grow', () => {
     const { code, out: output } = await fixture.advanceUntilSettled(runPromise)
     expect(code).toBe(1)
     expect(output).toContain(
-      'FAILED: not done within 300 s (requested; the driver is unavailable); it continues in the cluster',
+      'FAILED: not done within 300 s (requested; the driver is unavailable); the change continues in the cluster',
     )
   })
 
@@ -419,7 +419,7 @@ describe('stowage grow', () => {
     await waitFor(async () => (await requestOf('a')) === '20Gi')
     await fixture.patch(`${CLAIMS}/a`, { metadata: { finalizers: null } }, 'merge')
     await fixture.delete(`${CLAIMS}/a`)
-    expect((await runPromise).out).toMatch(/FAILED: it (was|is being) deleted/)
+    expect((await runPromise).out).toMatch(/FAILED: the claim (was|is being) deleted/)
   })
 
   it.each<[string, Partial<GrowFlags> & { names?: string[] }, RegExp]>([
@@ -528,7 +528,7 @@ describe('stowage grow --by', () => {
     expect((await firstRun).code).toBe(130)
     const secondRun = await grow({ names: ['a'], by: '7Gi' })
     expect(secondRun.out).toContain(
-      'growing it by 5Gi, to 15Gi, was interrupted; run that command again first, or set the size with --to',
+      'growing the claim by 5Gi, to 15Gi, was interrupted; run that command again first, or set the size with --to',
     )
     await setStatus('a', { capacity: { storage: '15Gi' } })
     controller = (_name, storage) => ({ capacity: { storage } })

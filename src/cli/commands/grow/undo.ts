@@ -77,9 +77,11 @@ async function undoClaim(
     const result = await startChange(client, claim, signal, (currentClaim) => {
       const requestedSize = currentClaim.spec?.resources?.requests?.storage
       const capacity = currentClaim.status?.capacity?.storage
-      if (requestedSize === undefined || capacity === undefined) return { is: 'nothing', message: 'it has no volume' }
-      if (compareQuantities(requestedSize, capacity) <= 0) return { is: 'nothing', message: `it has ${capacity}` }
-      message = `its request ${isDryRun ? 'would go' : 'went'} from ${requestedSize} to ${capacity}, the size of its volume`
+      if (requestedSize === undefined || capacity === undefined)
+        return { is: 'nothing', message: 'the claim has no volume' }
+      if (compareQuantities(requestedSize, capacity) <= 0)
+        return { is: 'nothing', message: `the volume has ${capacity}` }
+      message = `the request ${isDryRun ? 'would go' : 'went'} from ${requestedSize} to ${capacity}, the size of the volume`
       return () => write(currentClaim, capacity)
     })
     return 'is' in result ? { key, ...result } : { key, is: isDryRun ? 'untouched' : 'done', message }

@@ -19,7 +19,7 @@ export interface KubeconfigDocument {
   remove(kind: EntryKind, name: string): void
   /** The current context, or '' if there is none. */
   currentContext: string
-  /** Whether it has no clusters, users or contexts. */
+  /** Whether the kubeconfig has no clusters, users or contexts. */
   readonly isEmpty: boolean
 }
 
@@ -40,10 +40,10 @@ export interface UpdateOptions {
   readonly isDryRun?: boolean
 }
 
-const LOCK_MS_MAX = 5_000
+const LOCK_WAIT_MS_MAX = 5_000
 const LOCK_POLL_MS = 100
 
-/** Changes the file after `change` has returned. Writes nothing if `change` throws or changes nothing. */
+/** Writes the file under its lock after `change` has returned. Does not write it if `change` throws or changes nothing. */
 export async function updateKubeconfig<T>(
   file: string,
   change: (document: KubeconfigDocument) => T | Promise<T>,
@@ -68,10 +68,10 @@ export async function updateKubeconfig<T>(
   }
 }
 
-/** Creates FILE.lock as client-go does, and waits for another program that holds it. */
+/** Creates FILE.lock as client-go does. Waits for another program that holds the lock, and throws after LOCK_WAIT_MS_MAX. */
 async function lockFile(file: string, clock: Clock): Promise<() => Promise<void>> {
   const path = `${file}.lock`
-  for (const endMs = clock.monotonicMs() + LOCK_MS_MAX; ; await clock.sleep(LOCK_POLL_MS)) {
+  for (const endMs = clock.monotonicMs() + LOCK_WAIT_MS_MAX; ; await clock.sleep(LOCK_POLL_MS)) {
     try {
       await (await open(path, 'wx', 0)).close()
       return () => rm(path, { force: true })

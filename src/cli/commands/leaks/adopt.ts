@@ -39,7 +39,8 @@ export function buildAdoptedVolume(
   { details }: Machine,
   { className, claim }: AdoptOptions,
 ): PersistentVolume | { readonly problem: string } {
-  if (volume.sizeBytes === undefined) return { problem: 'the driver does not report its size, which a PV needs' }
+  if (volume.sizeBytes === undefined)
+    return { problem: 'the driver does not report the size of the volume, which a PV needs' }
   const name = nameOf(driver, volume.handle)
   const known = details.get(volume.handle)
   const affinity = nodeAffinityOf(volume)
@@ -60,7 +61,7 @@ export function buildAdoptedVolume(
   } as PersistentVolume
 }
 
-/** Fails with AlreadyExists if another process has adopted the volume. */
+/** Rejects with AlreadyExists if a PV has the name, for example because another process has adopted the volume. */
 export const createAdoptedVolume = (
   client: Pick<Client, 'create'>,
   volume: PersistentVolume,

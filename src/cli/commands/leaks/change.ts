@@ -107,7 +107,10 @@ async function changeLeak(
   { request, deps, check }: ChangeContext,
 ): Promise<Change> {
   const { action } = request
-  if (!current) return { action, leak, result: 'left', message: 'it is no longer a leak' }
+  if (!current) {
+    const kind = leak.reason === 'VolumeWithoutPV' ? 'volume' : 'snapshot'
+    return { action, leak, result: 'left', message: `the ${kind} is no longer a leak` }
+  }
   const leaveReason = leaveReasonOf(current, action)
   if (leaveReason !== undefined) return { action, leak, result: 'left', message: leaveReason }
   return action === 'adopt' ? adoptVolume(leak, { request, deps, check }) : deleteLeak(leak, { request, deps, check })

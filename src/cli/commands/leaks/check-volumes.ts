@@ -19,7 +19,7 @@ const CONCURRENT_CALLS_MAX = 8
 /** Further failures are counted and not printed. */
 const PROBLEMS_MAX = 3
 
-type Answer =
+type VolumeCheck =
   | { readonly is: 'present' }
   | { readonly is: 'missing' }
   | { readonly is: 'failed'; readonly message: string }
@@ -30,17 +30,17 @@ export async function checkUnlisted(
   options: ReadDriverOptions,
 ): Promise<CheckedVolumes> {
   const { driver, processes } = inventory
-  const answers = await mapConcurrently(unlisted, CONCURRENT_CALLS_MAX, async (entry) => ({
+  const checks = await mapConcurrently(unlisted, CONCURRENT_CALLS_MAX, async (entry) => ({
     entry,
-    answer: await queryProcesses(entry, processes, inventory.volumes !== undefined, options),
+    check: await queryProcesses(entry, processes, inventory.volumes !== undefined, options),
   }))
-  const failures = answers.flatMap(({ entry, answer }) =>
-    answer.is === 'failed' ? [`the PV ${entry.volume.metadata.name} was not checked: ${answer.message}`] : [],
+  const failures = checks.flatMap(({ entry, check }) =>
+    check.is === 'failed' ? [`the PV ${entry.volume.metadata.name} was not checked: ${check.message}`] : [],
   )
   const rest = failures.length - PROBLEMS_MAX
   return {
-    leaks: answers
-      .filter(({ answer }) => answer.is === 'missing')
+    leaks: checks
+      .filter(({ check }) => check.is === 'missing')
       .map(({ entry: { volume, handle } }) => {
         const sizeBytes = bytesOf(volume.spec?.capacity?.storage)
         const { claimRef } = volume.spec ?? {}
@@ -64,12 +64,12 @@ async function queryProcesses(
   processes: readonly DriverProcess[],
   hasList: boolean,
   options: ReadDriverOptions,
-): Promise<Answer> {
-  let result: Answer = { is: 'missing' }
+): Promise<VolumeCheck> {
+  let result: VolumeCheck = { is: 'missing' }
   for (const process of processes) {
-    const answer = await queryProcess(entry, process, hasList, options)
-    if (answer.is === 'present') return answer
-    if (answer.is === 'failed') result = answer
+    const check = await queryProcess(entry, process, hasList, options)
+    if (check.is === 'present') return check
+    if (check.is === 'failed') result = check
   }
   return result
 }
@@ -79,7 +79,7 @@ async function queryProcess(
   { driver, facts }: DriverProcess,
   hasList: boolean,
   { timeoutMs, signal }: ReadDriverOptions,
-): Promise<Answer> {
+): Promise<VolumeCheck> {
   try {
     if (facts.controller.has('GET_VOLUME'))
       await driver.controller.controllerGetVolume({ volumeId: handle }, { timeoutMs, signal })

@@ -155,7 +155,7 @@ describe('stowage leaks', () => {
     expect(leaks[0]).toMatchObject({
       message: 'no PV refers to this volume, which was created as pvc-1',
       createdAt: expect.any(String),
-      leftBecause: 'it is younger than the grace period of 2 min',
+      leftBecause: 'the volume is younger than the grace period of 2 min',
     })
     await expect(
       findDriverLeaks(program.client, { ...options, driver: 'x.example' }, { clock, signal }),

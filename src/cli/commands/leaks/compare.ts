@@ -43,7 +43,7 @@ export type LeakReason = (typeof REASONS)[number]
 export interface Leak {
   readonly reason: LeakReason
   readonly driver: string
-  /** The handle of the volume or snapshot, unless it is only a file. */
+  /** The handle of the volume or snapshot. Absent for a file that belongs to neither. */
   readonly handle?: string
   /** The PV, VolumeAttachment or VolumeSnapshotContent. */
   readonly object?: string
@@ -53,9 +53,9 @@ export interface Leak {
   readonly sizeBytes?: number
   readonly createdAt?: string
   readonly message: string
-  /** Why --adopt and --delete leave it. Absent if they change it. */
+  /** Why --adopt and --delete leave the volume or snapshot. Absent if they change it. */
   readonly leftBecause?: string
-  /** Why --delete leaves it, although --adopt changes it. */
+  /** Why --delete leaves the volume, although --adopt creates a PV for it. */
   readonly notDeletedBecause?: string
 }
 
@@ -154,7 +154,7 @@ function findOrphans({ inventory, cluster, machine, owners, options }: OrphanInp
       const leftBecause =
         explainVolumeOwner(identity, owners, options) ??
         explainInUse(volume, machine) ??
-        explainGracePeriod(details?.createdAtMs, options)
+        explainGracePeriod('volume', details?.createdAtMs, options)
       return {
         reason: 'VolumeWithoutPV',
         driver,
@@ -179,17 +179,18 @@ const listInlineHandles = (driver: string, { pods }: Cluster): string[] =>
   )
 
 function explainInUse({ handle, publishedNodeIds = [] }: DriverVolume, { nodeVolumes }: Machine): string | undefined {
-  if (publishedNodeIds.length > 0) return `it is published to ${publishedNodeIds.join(', ')}`
+  if (publishedNodeIds.length > 0) return `the volume is published to ${publishedNodeIds.join(', ')}`
   const mount = nodeVolumes.find((volume) => volume.handle === handle)
-  return mount && `it is mounted at ${mount.path}`
+  return mount && `the volume is mounted at ${mount.path}`
 }
 
 const explainGracePeriod = (
+  kind: 'volume' | 'snapshot',
   createdAtMs: number | undefined,
   { nowMs, gracePeriodMs }: CompareOptions,
 ): string | undefined =>
   createdAtMs !== undefined && nowMs - createdAtMs < gracePeriodMs
-    ? `it is younger than the grace period of ${formatDuration(gracePeriodMs)}`
+    ? `the ${kind} is younger than the grace period of ${formatDuration(gracePeriodMs)}`
     : undefined
 
 function findSharedHandles(driver: string, driverPvs: readonly PvOfDriver[]): Leak[] {
@@ -316,8 +317,8 @@ function findSnapshotDifferences(
     ...orphans.map(({ handle, sourceHandle, sizeBytes, createdAt, groupId }): Leak => {
       const leftBecause =
         ownerReason ??
-        (groupId ? `it belongs to the group snapshot ${groupId}, which is deleted as a whole` : undefined) ??
-        explainGracePeriod(createdAt === undefined ? undefined : Date.parse(createdAt), options)
+        (groupId ? `the snapshot belongs to the group snapshot ${groupId}, which is deleted as a whole` : undefined) ??
+        explainGracePeriod('snapshot', createdAt === undefined ? undefined : Date.parse(createdAt), options)
       return {
         reason: 'SnapshotWithoutContent',
         driver,
@@ -384,7 +385,7 @@ function findMachineLeaks(
           driver,
           handle,
           path,
-          message: 'it is mounted on this node, but the driver has no such volume',
+          message: 'the volume is mounted on this node, but the driver does not have it',
         }),
       ),
     ...mounts
@@ -397,13 +398,13 @@ function findMachineLeaks(
           driver,
           handle,
           path,
-          message: `it is mounted on this node for the pod with the UID ${podUid}, which does not exist`,
+          message: `the volume is mounted on this node for the pod with the UID ${podUid}, which does not exist`,
         }),
       ),
   ]
 }
 
-/** Drivers need not list inline volumes. */
+/** The handles that the kubelet gives to inline volumes. Drivers need not list these volumes. */
 const INLINE_HANDLE = /^csi-[0-9a-f]{64}$/
 
 /** Returns whether the driver is about to delete the volume of a PV, or has done so. */

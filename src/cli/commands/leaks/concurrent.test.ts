@@ -91,7 +91,7 @@ describe('stowage leaks --delete while volumes are created and deleted', () => {
   it.each([
     ...[1, 2, 3].map((seed) => ({ seed, isStock: false, name: 'a Stowage server' })),
     ...[4, 5, 6].map((seed) => ({ seed, isStock: true, name: 'a stock API server' })),
-  ])('PLUS-8 deletes orphans and no volume in use on $name (seed $seed)', async ({ seed, isStock }) => {
+  ])('PLUS-8 deletes all orphans and no other volume on $name (seed $seed)', async ({ seed, isStock }) => {
     server = await createServerFixture()
     const { clock } = server
     const random = seededRandom(seed)

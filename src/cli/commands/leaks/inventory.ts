@@ -158,7 +158,7 @@ function describeSnapshot(snapshot: Snapshot, process: DriverProcess): DriverSna
   }
 }
 
-/** The command fails after this many pages: the driver repeats them. */
+/** The command fails after this many pages, because the driver probably repeats them. */
 const PAGES_MAX = 100_000
 /** The maximum number of restarts of a list whose token became invalid. */
 const RESTARTS_MAX = 3

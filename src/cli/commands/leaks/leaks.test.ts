@@ -178,7 +178,7 @@ describe('findLeaks', () => {
     ])
   })
 
-  it('PLUS-8 compares snapshots with VolumeSnapshotContents, if they are served', async () => {
+  it('PLUS-8 compares snapshots with VolumeSnapshotContents, and counts them as not compared if the server serves no contents', async () => {
     const contents: object[] = []
     const fixture = await createLeaksFixture({ contents: contents as never })
     const volume = await fixture.createVolume('a')
@@ -282,7 +282,7 @@ describe('findLeaks', () => {
       'you need permission to list csinodes.storage.k8s.io',
     ])
     expect(report.leaks).toMatchObject([
-      { handle, leftBecause: expect.stringContaining('its owner is not known: you need permission to list leases') },
+      { handle, leftBecause: expect.stringContaining('the owner is not known: you need permission to list leases') },
     ])
     expect((await findLeaks(deny(), OPTIONS)).report).toMatchObject({ leaks: [{ handle }], unknown: [] })
   })
@@ -317,7 +317,7 @@ describe('stowage leaks on storage that may have an owner', () => {
     expect(await leftBecause(fixture)).toBeUndefined()
     await fixture.createClaim('orders', { finalizers: [`provisioning.stowage.dev/${DRIVER}.node-1`] })
     expect(await leftBecause(fixture, named(handle))).toBe(
-      'it may belong to the claim default/orders, whose provisioning has not ended',
+      'the volume may belong to the claim default/orders, whose provisioning has not ended',
     )
     expect(await change(fixture, { action: 'delete' })).toEqual([])
     await expect(change(fixture, { action: 'delete', ...named(handle) })).rejects.toThrow('Nothing was changed')
@@ -337,7 +337,7 @@ describe('stowage leaks on storage that may have an owner', () => {
     await annotate(JSON.stringify({ 'u-1': claim }))
     expect(await leftBecause(fixture)).toContain('the claim shop/cart')
     await annotate('{"u-1":')
-    expect(await leftBecause(fixture)).toContain('its owner is not known: Cannot read the intents')
+    expect(await leftBecause(fixture)).toContain('the owner is not known: Cannot read the intents')
     await annotate('{}')
     expect(await leftBecause(fixture)).toBeUndefined()
   })
@@ -351,7 +351,7 @@ describe('stowage leaks on storage that may have an owner', () => {
     const own = await fixture.createVolume(`pvc-${claim.metadata.uid}`)
     renameVolume(fixture, own, `pvc-${claim.metadata.uid}`)
     const { leaks } = (await find(fixture, named(`pvc-${claim.metadata.uid}`))).report
-    expect(leaks[1]?.leftBecause).toBe('it is being provisioned for the claim default/orders')
+    expect(leaks[1]?.leftBecause).toBe('the volume is being provisioned for the claim default/orders')
     const patch = { type: 'merge' as const, body: { spec: { volumeName: 'bound' } } }
     await fixture.admin.patch(persistentVolumeClaimKind, { namespace: 'default', name: 'orders' }, patch)
     expect(await leftBecause(fixture)).toBeUndefined()
@@ -366,13 +366,13 @@ describe('stowage leaks on storage that may have an owner', () => {
     await fixture.admin.patch(persistentVolumeClaimKind, claim, patch)
     const why = 'the claim default/orders refers to the PV gone, which does not exist'
     expect((await listLeaks(fixture))[0]).toMatchObject({
-      notDeletedBecause: `it may be the volume of a lost PV: ${why}`,
+      notDeletedBecause: `the volume may belong to a lost PV: ${why}`,
     })
     expect(await change(fixture, { action: 'delete' })).toEqual([])
     expect((await find(fixture, named(handle))).report.leaks[0]?.notDeletedBecause).toBeUndefined()
     renameVolume(fixture, handle, 'vol-gone')
     await expect(change(fixture, { action: 'delete', ...named('vol-gone') })).rejects.toThrow(
-      `"vol-gone" is left: it is the volume of a lost PV: ${why}. Nothing was changed.`,
+      `"vol-gone" is left: the volume belongs to a lost PV: ${why}. Nothing was changed.`,
     )
     await fixture.admin.patch(persistentVolumeClaimKind, claim, {
       type: 'merge',
@@ -395,7 +395,7 @@ describe('stowage leaks on storage that may have an owner', () => {
     const sourceVolumeId = await fixture.createVolume('source')
     await fixture.createPv('source', sourceVolumeId)
     await fixture.driver.controller.createSnapshot({ name: 's', sourceVolumeId } as never)
-    expect(await leftBecause(fixture)).toBe('it is younger than the grace period of 60 s')
+    expect(await leftBecause(fixture)).toBe('the snapshot is younger than the grace period of 60 s')
     expect(await change(fixture, { action: 'delete' })).toEqual([])
     await fixture.server.clock.advance(OPTIONS.gracePeriodMs)
     expect(await leftBecause(fixture)).toBeUndefined()
@@ -407,7 +407,7 @@ describe('stowage leaks on storage that may have an owner', () => {
         return page
       },
     })
-    expect(await leftBecause(fixture)).toContain('it belongs to the group snapshot nightly')
+    expect(await leftBecause(fixture)).toContain('the snapshot belongs to the group snapshot nightly')
   })
 
   it('PLUS-8 leaves a volume while operations.stowage.dev lists the provisioning of a deleted claim', async () => {
@@ -437,7 +437,7 @@ describe('stowage leaks on storage that may have an owner', () => {
     const volumeId = await fixture.createVolume('orphan')
     const volumeCapability = { accessMode: { mode: 1 }, accessType: { case: 'mount', value: {} } }
     await fixture.driver.controller.controllerPublishVolume({ volumeId, nodeId: 'node-1', volumeCapability } as never)
-    expect(await leftBecause(fixture)).toBe('it is published to node-1')
+    expect(await leftBecause(fixture)).toBe('the volume is published to node-1')
   })
 })
 
@@ -464,7 +464,7 @@ describe('changeLeaks', () => {
     })
     expect(changes.map(({ leak, result, message }) => [leak.handle, result, message])).toEqual([
       [orphan, 'deleted', undefined],
-      [late, 'left', 'it is no longer a leak'],
+      [late, 'left', 'the volume is no longer a leak'],
       [snapshot!.snapshotId, 'deleted', undefined],
     ])
     expect(Object.keys(fixture.fake.state.volumes)).toEqual([keptHandle, late])
@@ -485,7 +485,7 @@ describe('changeLeaks', () => {
     })
     expect(await change(fixture, { action: 'delete' })).toMatchObject([
       { handle: handles[0], result: 'deleted' },
-      { handle: handles[1], result: 'left', message: 'it is no longer a leak' },
+      { handle: handles[1], result: 'left', message: 'the volume is no longer a leak' },
     ])
   })
 

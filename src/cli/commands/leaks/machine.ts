@@ -90,7 +90,7 @@ async function readRecords(pool: string): Promise<{ pool: string; record: Volume
   return records.flat()
 }
 
-/** Returns undefined if the record is damaged. The driver reports that. */
+/** Returns undefined if the record is damaged. The driver reports damaged records. */
 function parseRecord(text: string, id: string): VolumeRecord | undefined {
   try {
     const record = parseVolumeRecord(JSON.parse(text), id)

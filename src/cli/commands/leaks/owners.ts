@@ -2,8 +2,8 @@
 // that of a lost PV. Pure. A volume or snapshot with such an owner is neither adopted nor deleted; the volume of a lost PV is
 // adopted, but not deleted.
 //
-// CSI does not report which claim a listed volume was created for. It is known if the volume's name or handle contains the UID
-// of the claim, or if the handle is the one that the local driver derives from it. If the name is not known, every claim that
+// CSI does not report which claim a listed volume was created for. The claim is known if the volume's name or handle contains the
+// UID of the claim, or if the handle is the one that the local driver derives from it. If the name is not known, every claim that
 // the driver may be provisioning could be the owner.
 import { isRecord } from '../../../api/decode.ts'
 import { annotationOf, claimClassName } from '../../../api/kinds/shared/class-names.ts'
@@ -61,7 +61,10 @@ export function findProvisioningClaims(driver: string, cluster: Cluster): Owners
 
 const INTENT_CHARACTERS_MAX = 63
 
-/** Returns whether a finalizer is a provisioner's intent for this driver. It may contain only part of the driver's name. */
+/**
+ * Returns whether a finalizer is a provisioner's intent for this driver. The finalizer may contain only part of the driver's
+ * name.
+ */
 function isIntentOf(driver: string, finalizer: string): boolean {
   if (!finalizer.startsWith(INTENT_PREFIX)) return false
   const name = finalizer.slice(INTENT_PREFIX.length)
@@ -105,11 +108,11 @@ export function explainVolumeOwner(
 ): string | undefined {
   for (const claim of owners.claims) {
     const relation = compareOwner(volume, claim.uid)
-    if (relation === 'same') return `it is being provisioned for the claim ${claim.name}`
+    if (relation === 'same') return `the volume is being provisioned for the claim ${claim.name}`
     if (relation === 'unknown' && (claim.hasIntent || !namedHandles.has(volume.handle)))
-      return `it may belong to the claim ${claim.name}, whose provisioning has not ended`
+      return `the volume may belong to the claim ${claim.name}, whose provisioning has not ended`
   }
-  return owners.problem === undefined ? undefined : `its owner is not known: ${owners.problem}`
+  return owners.problem === undefined ? undefined : `the owner is not known: ${owners.problem}`
 }
 
 /** Provisioners may shorten the UID in a volume's name. Fewer characters than this do not identify a claim. */
@@ -167,8 +170,8 @@ export function explainLostOwner(
       (volume.driver === DRIVER_NAME && volume.handle === volumeIdOf(pvName))
     const relation = isSame ? 'same' : claimUid ? compareOwner(volume, claimUid) : volume.name ? 'other' : 'unknown'
     const why = `${referrer} refers to the PV ${pvName}, which does not exist`
-    if (relation === 'same') return `it is the volume of a lost PV: ${why}`
-    if (relation === 'unknown' && !namedHandles.has(volume.handle)) return `it may be the volume of a lost PV: ${why}`
+    if (relation === 'same') return `the volume belongs to a lost PV: ${why}`
+    if (relation === 'unknown' && !namedHandles.has(volume.handle)) return `the volume may belong to a lost PV: ${why}`
   }
   return undefined
 }
@@ -180,9 +183,9 @@ export function explainSnapshotOwner(
 ): string | undefined {
   const content = contents.find(({ spec, status }) => spec?.driver === driver && !handleOfContent({ spec, status }))
   if (content)
-    return `it may belong to the VolumeSnapshotContent ${content.metadata.name}, whose snapshot is not created yet`
+    return `the snapshot may belong to the VolumeSnapshotContent ${content.metadata.name}, whose snapshot is not created yet`
   const [rule] = missingOwnerRules
-  return rule === undefined ? undefined : `its owner is not known: you need permission to ${rule}`
+  return rule === undefined ? undefined : `the owner is not known: you need permission to ${rule}`
 }
 
 /** Returns the handle of a created snapshot, or of an existing one that a user named. */

@@ -72,13 +72,13 @@ export async function findDriverLeaks(
 
 async function reportAndChange(
   request: LeaksRequest,
-  find: FindDeps & { readonly client: ReturnType<typeof httpClient> },
+  findDeps: FindDeps & { readonly client: ReturnType<typeof httpClient> },
   problems: readonly string[],
   deps: LeaksDeps,
 ): Promise<void> {
   const { action, output, dryRun } = request
   const options = { ...request, namedHandles: new Set(request.handles) }
-  const check = await findLeaks(find, options)
+  const check = await findLeaks(findDeps, options)
   const report: LeakReport = { ...check.report, unknown: [...check.report.unknown, ...problems] }
   const text = () => formatReport(report, { nowMs: deps.clock.nowMs(), hasColors: deps.hasColors })
   if (action === undefined) {
@@ -98,7 +98,7 @@ async function reportAndChange(
     return exitWith(report.leaks.length)
   }
   if (output === 'text') deps.write(text())
-  const changes = candidates.length === 0 ? [] : await applyChanges(candidates, request, action, find, deps)
+  const changes = candidates.length === 0 ? [] : await applyChanges(candidates, request, action, findDeps, deps)
   if (output === 'text') {
     if (candidates.length === 0) deps.write(formatPlan(action, candidates))
   } else deps.write(await formatOutput(output, { ...report, changes }, text))
@@ -110,7 +110,7 @@ async function applyChanges(
   candidates: ReturnType<typeof selectCandidates>,
   request: LeaksRequest,
   action: ChangeAction,
-  find: FindDeps & { readonly client: ReturnType<typeof httpClient> },
+  findDeps: FindDeps & { readonly client: ReturnType<typeof httpClient> },
   deps: LeaksDeps,
 ): Promise<readonly Change[]> {
   const isText = request.output === 'text'
@@ -124,10 +124,10 @@ async function applyChanges(
   }
   const options = { ...request, action, namedHandles: new Set(request.handles) }
   return changeLeaks(candidates, options, {
-    ...find,
+    ...findDeps,
     onWait: (ms) =>
       deps.writeProgress(
-        `Checking again in ${formatDuration(ms)}, because the driver does not report when it created them.\n`,
+        `Checking again in ${formatDuration(ms)}, because the driver does not report when it created the volumes.\n`,
       ),
     onChange: (change) => {
       if (isText) deps.write(formatChange(change))

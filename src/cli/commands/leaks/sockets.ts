@@ -49,7 +49,7 @@ export async function describeSocket(address: string, kubeletRoot = KUBELET_ROOT
 
 const listNames = (directory: string): Promise<string[]> => readdir(directory).catch(() => [])
 
-/** Sockets of the drivers that `stowage up --driver COMMAND` has started. */
+/** Returns the socket paths of drivers that `stowage up --driver COMMAND` has started, even if they have ended. */
 const listStartedDrivers = async (directory: string): Promise<string[]> =>
   (await listNames(directory)).map((name) => join(directory, name, 'csi.sock'))
 

@@ -106,11 +106,11 @@ async function writeClass(
   }
 }
 
-/** Marks the record as closed when all claims have moved, so that the next run is a new operation. */
+/** Marks the record as closed, so that the next run is a new operation. Called when all claims of the operation have moved. */
 export const closeRecord = (client: Client, ref: ObjectRef, { id }: Operation): Promise<void> =>
   changeRecordOf(client, ref, id, (record) => (record.closed ? undefined : encodeRecord({ ...record, closed: true })))
 
-/** Removes the record when the claim is back in its old class. */
+/** Removes the record. Called when the claim is back in its old class. */
 export const removeRecord = (client: Client, ref: ObjectRef, { id }: Operation): Promise<void> =>
   changeRecordOf(client, ref, id, () => null)
 

@@ -22,11 +22,11 @@ describe('planMove', () => {
     expect(planMove(aClaim({ attributesClassName: 'gold' }), FORWARD)).toMatchObject({ do: 'leave' })
     expect(planMove(aClaim({ attributesClassName: 'bronze', record: RECORD }), FORWARD)).toEqual({
       do: 'leave',
-      message: 'its class is now bronze; left unchanged',
+      message: 'the class is now bronze; left unchanged',
     })
     expect(planMove(aClaim({ attributesClassName: '', record: RECORD }), FORWARD)).toEqual({
       do: 'leave',
-      message: 'it no longer has a class; left unchanged',
+      message: 'the claim no longer has a class; left unchanged',
     })
   })
 
@@ -43,7 +43,7 @@ describe('planMove', () => {
     for (const record of [undefined, { ...RECORD, id: 'm-2' }, 'other content']) {
       expect(planMove(aClaim({ attributesClassName: 'gold', ...(record ? { record } : {}) }), UNDO)).toMatchObject({
         do: 'leave',
-        message: 'it no longer has the record of this operation; left unchanged',
+        message: 'the claim no longer has the record of this operation; left unchanged',
       })
     }
     expect(planMove(aClaim({ attributesClassName: 'bronze', record: RECORD }), UNDO)).toMatchObject({ do: 'leave' })
@@ -52,7 +52,7 @@ describe('planMove', () => {
   it('PLUS-4 rejects a claim that is not bound or is being deleted', () => {
     expect(planMove(aClaim({ attributesClassName: 'silver', phase: 'Pending' }), FORWARD)).toMatchObject({
       do: 'refuse',
-      message: expect.stringContaining('it is Pending'),
+      message: expect.stringContaining('the claim is Pending'),
     })
     const metadata = { deletionTimestamp: '2026-01-01T00:00:00Z' }
     expect(planMove(aClaim({ attributesClassName: 'silver', metadata }), FORWARD)).toMatchObject({ do: 'refuse' })
@@ -98,19 +98,19 @@ describe('checkMove', () => {
       'fails if the driver rejects the class',
       { ...modify('Infeasible'), ...error },
       'failed',
-      'iops too high; its volume is unchanged',
+      'iops too high; the volume is unchanged',
     ],
     [
       'removes the full stop from the message of the driver',
       { ...modify('Infeasible'), conditions: [{ type: 'ModifyVolumeError', message: 'No such tier.' }] },
       'failed',
-      'No such tier; its volume is unchanged',
+      'No such tier; the volume is unchanged',
     ],
     [
       'fails without a message of the driver',
       modify('Infeasible'),
       'failed',
-      'the driver rejects the class; its volume is unchanged',
+      'the driver rejects the class; the volume is unchanged',
     ],
     [
       'waits until the modification has ended',
@@ -129,11 +129,11 @@ describe('checkMove', () => {
   })
 
   it('PLUS-4 fails for a claim that was deleted or changed by another client', () => {
-    expect(checkMove(undefined, 'gold')).toEqual({ is: 'failed', message: 'it was deleted' })
+    expect(checkMove(undefined, 'gold')).toEqual({ is: 'failed', message: 'the claim was deleted' })
     expect(statusOf({}, 'bronze')).toMatchObject({
       is: 'failed',
-      message: expect.stringContaining('another client changed its class to bronze'),
+      message: expect.stringContaining('another client changed the class to bronze'),
     })
-    expect(statusOf({}, '')).toEqual({ is: 'failed', message: 'another client removed its class; left unchanged' })
+    expect(statusOf({}, '')).toEqual({ is: 'failed', message: 'another client removed the class; left unchanged' })
   })
 })

@@ -33,33 +33,33 @@ export type MovePlan =
 
 export function planMove(claim: Claim, { id, from, to, isUndo }: Operation): MovePlan {
   const [startClass, endClass] = isUndo ? [to, from] : [from, to]
-  if (claim.metadata.deletionTimestamp) return { do: 'refuse', message: 'it is being deleted' }
+  if (claim.metadata.deletionTimestamp) return { do: 'refuse', message: 'the claim is being deleted' }
   const record = recordOf(claim)
   const isRecordOfOperation = record?.id === id
   const className = attributesClassNameOf(claim)
   if (isUndo && !isRecordOfOperation)
-    return { do: 'leave', message: 'it no longer has the record of this operation; left unchanged' }
+    return { do: 'leave', message: 'the claim no longer has the record of this operation; left unchanged' }
   if (className === startClass) {
     const phase = claim.status?.phase ?? 'Pending'
     if (phase !== 'Bound') {
-      return { do: 'refuse', message: `it is ${phase}, and only a bound claim can change its class` }
+      return { do: 'refuse', message: `the claim is ${phase}, and only a bound claim can change its class` }
     }
     return { do: 'move', to: endClass, record: { id, from, to, ...(isUndo ? { undo: true } : {}) } }
   }
   if (className === endClass && isRecordOfOperation) return { do: 'follow', to: endClass }
   return {
     do: 'leave',
-    message: `${className ? `its class is now ${className}` : 'it no longer has a class'}; left unchanged`,
+    message: `${className ? `the class is now ${className}` : 'the claim no longer has a class'}; left unchanged`,
   }
 }
 
 /** Returns the status of a claim that moves to a class. */
 export function checkMove(claim: Claim | undefined, to: string): ClaimStatus {
-  if (!claim) return { is: 'failed', message: 'it was deleted' }
-  if (claim.metadata.deletionTimestamp) return { is: 'failed', message: 'it is being deleted' }
+  if (!claim) return { is: 'failed', message: 'the claim was deleted' }
+  if (claim.metadata.deletionTimestamp) return { is: 'failed', message: 'the claim is being deleted' }
   const className = attributesClassNameOf(claim)
   if (className !== to) {
-    const change = className ? `changed its class to ${className}` : 'removed its class'
+    const change = className ? `changed the class to ${className}` : 'removed the class'
     return { is: 'failed', message: `another client ${change}; left unchanged` }
   }
   const {
@@ -75,7 +75,7 @@ export function checkMove(claim: Claim | undefined, to: string): ClaimStatus {
   if (targetClass === to && status === 'Infeasible') {
     return {
       is: 'failed',
-      message: `${trimFullStop(error ?? 'the driver rejects the class')}; its volume is unchanged`,
+      message: `${trimFullStop(error ?? 'the driver rejects the class')}; the volume is unchanged`,
     }
   }
   if (targetClass !== to || status === undefined) return { is: 'working', message: 'requested' }

@@ -209,7 +209,7 @@ describe('stowage migrate', () => {
       ['db-1', 'db-2'].includes(name) ? infeasibleStatus(className, 'iops too high') : modifiedStatus(className)
     const pausedRun = await migrate({ ...FORWARD, maxFailures: '1', parallel: '1' })
     expect(pausedRun.code).toBe(1)
-    expect(pausedRun.out).toContain('default/db-1: FAILED: iops too high; its volume is unchanged\n')
+    expect(pausedRun.out).toContain('default/db-1: FAILED: iops too high; the volume is unchanged\n')
     expect(pausedRun.out).toContain(
       '1 of 10 claims moved from silver to gold, 2 failed. Paused, because more than 1 failed.',
     )
@@ -267,7 +267,7 @@ describe('stowage migrate', () => {
     const undoRun = await migrate({ undo: true, from: 'silver' })
     expect(undoRun.code, undoRun.out).toBe(0)
     expect(await listClasses(3)).toEqual(['silver', 'bronze', 'silver'])
-    expect(undoRun.out).toContain('default/db-1: its class is now bronze; left unchanged')
+    expect(undoRun.out).toContain('default/db-1: the class is now bronze; left unchanged')
     expect(await readRecord('db-1')).toBeNull()
   })
 
@@ -285,7 +285,7 @@ describe('stowage migrate', () => {
       }
       const interruptedRun = await migrate({ ...flags, parallel: '1' }, { signal: stop.signal })
       expect(interruptedRun.code).toBe(130)
-      expect(interruptedRun.out).toContain('it continues in the cluster')
+      expect(interruptedRun.out).toContain('the change continues in the cluster')
       const classesNow = await listClasses(6)
       expect(classesNow.filter((className) => className === finalClass)).toHaveLength(3)
       controller = (_, className) => modifiedStatus(className)
@@ -361,7 +361,7 @@ describe('stowage migrate', () => {
     const { code, out: output } = await migrate({ ...FORWARD, maxFailures: '0' })
     expect(code).toBe(1)
     expect(output).toContain(
-      'its volume belongs to driver other.example.com, but class gold belongs to driver d.example.com',
+      'the volume belongs to driver other.example.com, but class gold belongs to driver d.example.com',
     )
     expect(output).toContain('default/db-0     not begun  nothing was changed, because other claims cannot be moved')
     expect(await listClasses(2)).toEqual(['silver', 'silver'])
@@ -407,7 +407,7 @@ describe('stowage migrate', () => {
       dryRun: false,
       claims: [
         { namespace: 'default', name: 'db-0', result: 'moved', message: 'gold is in effect' },
-        { namespace: 'default', name: 'db-1', result: 'failed', message: 'no; its volume is unchanged' },
+        { namespace: 'default', name: 'db-1', result: 'failed', message: 'no; the volume is unchanged' },
       ],
     })
     const emptyRun = await migrate({ from: 'bronze', to: 'gold', output: 'json' })
@@ -478,7 +478,7 @@ describe('readRequest', () => {
     [{ ...FORWARD, selector: 'a=(' }, '--selector'],
     [{ ...FORWARD, operation: 'm-1' }, '--operation requires --undo'],
     [{ ...FORWARD, namespace: 'a', allNamespaces: true }, 'not both'],
-  ])('SYS-10 rejects the flags %j with a message that contains %j', (flags, message) => {
+  ])('rejects the flags %j with a message that contains %j', (flags, message) => {
     expect(() => readFlags(flags)).toThrow(UsageError)
     expect(() => readFlags(flags)).toThrow(message)
   })

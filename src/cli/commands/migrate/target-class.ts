@@ -20,7 +20,7 @@ export async function readTargetClass(client: Client, name: string): Promise<Tar
     describeMismatch({ spec }) {
       const driver = drivers.get(spec?.volumeName ?? '')
       if (driver === undefined || driver === driverName) return undefined
-      return `its volume belongs to driver ${driver}, but class ${name} belongs to driver ${driverName}`
+      return `the volume belongs to driver ${driver}, but class ${name} belongs to driver ${driverName}`
     },
   }
 }

@@ -17,7 +17,7 @@ function parse(...args: string[]) {
 }
 
 describe('stowage provisioner flags', () => {
-  it('PROV-9 have the defaults of the upstream external-provisioner', () => {
+  it('have the defaults of the upstream external-provisioner', () => {
     const { gates, ...settings } = parse()
     expect(settings).toEqual({
       csiAddress: '/run/csi/socket',
@@ -63,7 +63,7 @@ describe('stowage provisioner flags', () => {
     expect(gates.enabled('VolumeAttributesClass') && gates.enabled('VolumeProvisionedIO')).toBe(true)
   })
 
-  it('PROV-9 are accepted in the syntax of upstream deployments', () => {
+  it('are accepted in the syntax of upstream deployments', () => {
     const settings = parse(
       ...['--csi-address=/csi/csi.sock', '--timeout=1m30s', '--leader-election', '--strict-topology=true'],
       ...[
@@ -133,7 +133,7 @@ describe('stowage provisioner flags', () => {
     expect(errorOutput).toContain(message)
   })
 
-  it('SYS-29 may repeat gates, set labels, and include upstream flags and gates without effect', () => {
+  it('may repeat gates, set labels, and include upstream flags and gates without effect', () => {
     const { gates, leaderElectionLabels } = parse(
       ...['--feature-gates=VolumeAttributesClass=false', '--feature-gates=HonorPVReclaimPolicy=true'],
       ...['--feature-gates=ContextualLogging=false,ReleaseLeaderElectionOnExit=false'],
@@ -144,7 +144,7 @@ describe('stowage provisioner flags', () => {
     expect(leaderElectionLabels).toEqual({ team: 'storage', app: 'csi' })
   })
 
-  it('SYS-29 are reported if they or their gates have no effect', () => {
+  it('are reported if they or their gates have no effect', () => {
     const flags = {
       logtostderr: true,
       log_dir: '/tmp',
@@ -155,7 +155,7 @@ describe('stowage provisioner flags', () => {
     expect(findIgnoredFlags({})).toEqual([])
   })
 
-  it.each(['provisioner', 'resizer'])('SYS-29 %s prints its version, and accepts flags with one dash', async (name) => {
+  it.each(['provisioner', 'resizer'])('%s prints its version, and accepts flags with one dash', async (name) => {
     const run = async (...args: string[]) => {
       let text = ''
       const write = (part: string) => {

@@ -209,7 +209,7 @@ describe('stowage provisioner', () => {
     )
   })
 
-  it('SYS-29 removes its finalizers and journal entries with --release, except those of deleted claims whose volumes may exist', async () => {
+  it('removes its finalizers and journal entries with --release, except those of deleted claims whose volumes may exist', async () => {
     const program = await startProgramFixture()
     const { api, client, kubeconfig, signal } = program
     const { endpoint } = await program.serveFakeDriver({})
@@ -267,7 +267,7 @@ describe('stowage provisioner', () => {
     expect(claimsWithFinalizers.map(({ metadata }) => metadata.name)).toEqual(['lost', 'of-another'])
   })
 
-  it('SYS-8 stops on its signal while it waits for its driver', async () => {
+  it('stops on its signal while it waits for its driver', async () => {
     const { running: provisionerRun, stop } = await startCluster({
       flags: { csiAddress: '/nonexistent-stowage/csi.sock' },
     })

@@ -27,7 +27,7 @@ export async function findForeignEntries(dataDir: string): Promise<string[]> {
   return (await listNames(dataDir)).filter((name) => !ownNames.has(name.replace(/\.tmp$/, '')))
 }
 
-/** Deletes the data. The caller has checked that nothing is mounted in the directory. */
+/** Deletes the data except the kept volumes. The caller has checked that nothing is mounted in the directory. */
 export async function deleteData(dataDir: string, keptPaths: ReadonlySet<string>): Promise<void> {
   const nodesDir = join(dataDir, 'nodes')
   for (const node of await listNames(nodesDir)) await deleteNode(join(nodesDir, node), keptPaths)

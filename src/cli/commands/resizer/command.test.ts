@@ -14,7 +14,7 @@ describe('stowage resizer flags', () => {
     return readResizerSettings(parser.parse(args, { from: 'user' }).opts())
   }
 
-  it('REX-1 have the defaults of the upstream external-resizer', () => {
+  it('have the defaults of the upstream external-resizer', () => {
     expect(parse()).toMatchObject({
       csiAddress: '/run/csi/socket',
       timeout: 10_000,
@@ -34,7 +34,7 @@ describe('stowage resizer flags', () => {
     })
   })
 
-  it('REX-1 accept the flags of the upstream external-resizer', () => {
+  it('accept the flags of the upstream external-resizer', () => {
     const settings = parse(
       ...['--csi-address=/csi/csi.sock', '--leader-election', '--workers=100', '--resync-period=5m', '--v=5'],
       ...['--handle-volume-inuse-error=false', '--feature-gates=AnnotateFsResize=true', '--http-endpoint=:8080'],
@@ -43,7 +43,7 @@ describe('stowage resizer flags', () => {
     expect(settings.monitoring).toMatchObject({ port: 8080 })
   })
 
-  it('SYS-10 reject invalid values, flags that exclude each other, and changes of fixed gates', () => {
+  it('reject invalid values, flags that exclude each other, and changes of fixed gates', () => {
     expect(() => parse('--workers=none')).toThrow(/^--workers "none": expected a whole number of 1 or more$/)
     expect(() => parse('--http-endpoint=:1', '--metrics-address=:2')).toThrow(/not both/)
     expect(() => parse('--metrics-path=metrics')).toThrow(/--metrics-path/)

@@ -120,7 +120,7 @@ describe('stowage resizer', () => {
     expect(status).toBe(200)
   })
 
-  it('REX-1 with --node-deployment expands only volumes of its node, holds a lease per node, and requires NODE_NAME', async () => {
+  it('with --node-deployment expands only volumes of its node, holds a lease per node, and requires NODE_NAME', async () => {
     const segments = { zone: 'a' }
     const driver = { pools: [{ name: 'pool', capacityBytes: 100 * GI, segments }], nodes: [{ id: 'node-1', segments }] }
     const flags = { nodeDeployment: 'true', leaderElection: 'true' }
@@ -142,7 +142,7 @@ describe('stowage resizer', () => {
     await expect(clusterWithoutNodeName.running).rejects.toThrow(/--node-deployment needs the name of the node/)
   })
 
-  it('SYS-6 retries if the driver is unavailable while its capabilities are read', async () => {
+  it('retries if the driver is unavailable while its capabilities are read', async () => {
     const effect = { do: 'fail', code: 'UNAVAILABLE' } as const
     const rules = [{ method: 'ControllerGetCapabilities', times: 1, effect }]
     const { createGrowingClaim, waitUntilPending, lines } = await startCluster({ rules })
@@ -153,7 +153,7 @@ describe('stowage resizer', () => {
     )
   })
 
-  it('REX-1 exits with an error that contains the missing capability of the driver', async () => {
+  it('exits with an error that contains the missing capability of the driver', async () => {
     const clusterWithoutExpansion = await startCluster({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: [] } })
     await expect(clusterWithoutExpansion.running).rejects.toThrow(/fake\.stowage\.example at .* EXPAND_VOLUME/)
     const clusterWithoutController = await startCluster({ driver: { plugin: [] } })

@@ -66,7 +66,7 @@ export interface RetryResult {
   readonly operations: readonly Operation[] | undefined
 }
 
-/** Throws an Error that names the object, and objects with similar names, if it does not exist. Otherwise throws the ApiError. */
+/** Throws an Error that names the object and objects with similar names if the object does not exist, otherwise an ApiError. */
 export async function annotateForRetry(
   client: Client,
   { kind, name, namespace: givenNamespace, isDryRun }: Omit<RetryRequest, 'output'>,

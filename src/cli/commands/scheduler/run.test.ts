@@ -12,7 +12,7 @@ import { createHttpFixture } from '../../../client/http/http.fixture.ts'
 import { buildKubeconfig } from '../../../processes/kubeconfig.ts'
 import { parseSchedulerFlags, runScheduler } from './run.ts'
 
-it('CAP-19 stowage scheduler schedules pods over HTTP as the leader until it is stopped', async () => {
+it('SYS-5 stowage scheduler schedules pods over HTTP as the leader until it is stopped', async () => {
   const http = await createHttpFixture()
   const dir = await mkdtemp(join(tmpdir(), 'stowage-scheduler-'))
   const stop = new AbortController()

@@ -124,7 +124,7 @@ describe('stowage sidecar flags', () => {
     )
   })
 
-  it('SYS-10 are rejected if they are unknown or mutually exclusive, or name unknown gates or controllers', async () => {
+  it('are rejected if they are unknown or mutually exclusive, or name unknown gates or controllers', async () => {
     expect(await run('--snapshot-name-prefix=x')).toMatchObject({
       code: 2,
       err: expect.stringContaining("unknown option '--snapshot-name-prefix=x'"),

@@ -202,7 +202,7 @@ spec:
     ])
   })
 
-  it('SYS-10 rejects a manifest or argument that it cannot replace, with the reason', () => {
+  it('rejects a manifest or argument that it cannot replace, with the reason', () => {
     const replace = (manifest: string) => () => replaceContainers(manifest, 'stowage:1')
     expect(replace('kind: ConfigMap')).toThrow(/^No container with an image of csi-provisioner/)
     expect(replace('a: [')).toThrow(/^Cannot read the manifest: /)

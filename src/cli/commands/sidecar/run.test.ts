@@ -265,7 +265,7 @@ describe('stowage sidecar', () => {
     expect(cluster.callsOf('CreateVolume')).toEqual([])
   })
 
-  it('SYS-29 logs that it sends fewer requests at a time when the API server answers 429', async () => {
+  it('SYS-29 logs that it sends fewer requests at a time when the API server responds with 429', async () => {
     const authorizer: ServerFixtureOptions['authorizer'] = {
       authorize({ user, verb }) {
         if (user.name === WORKER && verb === 'patch') throw new ApiError(429, 'TooManyRequests', 'try again later')
@@ -305,7 +305,7 @@ describe('stowage sidecar', () => {
     fake.script.release()
   })
 
-  it('SYS-12 fails with an error that occurs after the stop signal', async () => {
+  it('fails with an error that occurs after the stop signal', async () => {
     const cluster = await startCluster()
     const stop = new AbortController()
     const deps = { clock: systemClock(), random: systemRandom(), log: silentLog, signal: stop.signal, env: {} }
@@ -325,7 +325,7 @@ describe('stowage sidecar', () => {
     await expect(sidecarRun).rejects.toThrow('work was abandoned')
   })
 
-  it('SYS-12 stops without an error while it waits for the driver', async () => {
+  it('stops without an error while it waits for the driver', async () => {
     const cluster = await startCluster()
     const sidecar = cluster.startSidecar({ csiAddress: '/no/such/driver.sock' })
     await sidecar.waitForLine('waiting for the CSI driver to be ready')

@@ -30,7 +30,7 @@ describe('--controllers', () => {
     expect(listEnabled('modifier')).toEqual(['modifier'])
   })
 
-  it('SYS-10 rejects unknown names, and a list that excludes all controllers', () => {
+  it('rejects unknown names, and a list that excludes all controllers', () => {
     expect(() => parseControllers('snapshotter')).toThrow(/unknown controller "snapshotter".*provisioner, resizer/)
     expect(() => parseControllers('-*')).toThrow(/unknown controller "-\*"/)
     expect(() => parseControllers('')).toThrow(/unknown controller ""/)
@@ -48,7 +48,7 @@ describe('the controllers of a driver', () => {
     expect(listSelected('*', monitoredDriver)).toEqual(['attacher', 'health-monitor'])
   })
 
-  it('SYS-10 prevent the start if the driver lacks a capability for a named one, or has none at all', () => {
+  it('prevent the start if the driver lacks a capability for a named one, or has none at all', () => {
     expect(() => listSelected('provisioner', aDriver(['EXPAND_VOLUME']))).toThrow(
       /^--controllers provisioner: the CSI driver disks\.example\.com cannot create volumes.*CREATE_DELETE_VOLUME/,
     )

@@ -1,5 +1,7 @@
 // Applies a simulation's flags to a snapshot: replaced objects, removed and drained nodes, and the nodes to add.
+
 import type { Stored } from '../../../api/kind.ts'
+import { hasTerminated } from '../../../api/kinds/pod/has-terminated.ts'
 import type { ResourceQuota } from '../../../api/kinds/resource-quota/resource-quota-schema.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { keyOfObject } from '../../../client/index.ts'
@@ -36,9 +38,9 @@ export async function buildScenario(
   const overridden = input.overrides.reduce(replaceObject, original)
   const changed = changeNodes(overridden, { removed: new Set(removeNode), drained: new Set(drain) })
   const { snapshot, evictedPods } = changed
-  const evicted = new Set(evictedPods.map(keyOfObject))
+  const evictedKeys = new Set(evictedPods.map(keyOfObject))
   const pendingPods = flags.pending
-    ? snapshot.pods.filter((pod) => isPending(pod) && !evicted.has(keyOfObject(pod)))
+    ? snapshot.pods.filter((pod) => isPending(pod) && !evictedKeys.has(keyOfObject(pod)))
     : []
   const unplacedPods = [...pendingPods, ...evictedPods]
   const group = await findGroup(flags, original, context)
@@ -80,8 +82,8 @@ function replaceObject(snapshot: Snapshot, { list, object }: Override): Snapshot
 const withUsageOf = ({ status }: Readonly<Stored<ResourceQuota>>, quota: Readonly<Stored>): Readonly<Stored> =>
   ({ ...quota, status }) as Readonly<Stored>
 
-const isPending = ({ spec, status, metadata }: Snapshot['pods'][number]): boolean =>
-  !spec?.nodeName && !metadata.deletionTimestamp && status?.phase !== 'Succeeded' && status?.phase !== 'Failed'
+const isPending = (pod: Snapshot['pods'][number]): boolean =>
+  !pod.spec?.nodeName && !pod.metadata.deletionTimestamp && !hasTerminated(pod)
 
 function collectNotes(
   { uncontrolledPods }: { readonly uncontrolledPods: readonly string[] },

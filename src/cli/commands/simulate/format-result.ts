@@ -1,5 +1,5 @@
-// Formats a simulation's result as text: the answer, then where pods and volumes go, what does not fit and why, and what is
-// left.
+// Formats a simulation's result as text: whether everything fits, then where pods and volumes go, what does not fit and why, and
+// what is left.
 import type { SimulationResult } from '../../../diagnosis/index.ts'
 import { formatTable } from '../../output/table.ts'
 import { formatCount } from '../../output/units.ts'
@@ -10,7 +10,7 @@ const ROWS_MAX = 20
 
 export function formatResult(result: SimulationResult, options: { readonly hasColors: boolean }): string {
   const sections = [
-    formatAnswer(result),
+    formatSummary(result),
     formatPlaced(result),
     formatRejected(result, options),
     formatNodes(result),
@@ -21,14 +21,14 @@ export function formatResult(result: SimulationResult, options: { readonly hasCo
   return sections.filter((section) => section !== '').join('\n')
 }
 
-function formatAnswer({ fits, placed, rejected, nodeGroup }: SimulationResult): string {
+function formatSummary({ fits, placed, rejected, nodeGroup }: SimulationResult): string {
   const rejectedPods = rejected.filter(({ kind }) => kind === 'Pod').length
   const rejectedClaims = rejected.length - rejectedPods
-  const answer = fits
+  const summary = fits
     ? `Everything fits: ${formatCount(placed.length, 'pod')} placed.`
     : `${formatCount(placed.length, 'pod')} placed, ${formatCount(rejectedPods, 'pod')} not placed` +
       `${rejectedClaims > 0 ? `, ${formatCount(rejectedClaims, 'claim')} rejected` : ''}.`
-  return `${answer}\n${nodeGroup ? formatNodeGroup(nodeGroup, fits) : ''}`
+  return `${summary}\n${nodeGroup ? formatNodeGroup(nodeGroup, fits) : ''}`
 }
 
 function formatNodeGroup(

@@ -125,10 +125,10 @@ const missingRuleNotes = ({ missingRules }: Snapshot): string[] =>
   missingRules.map(({ list, rule }) =>
     list === 'priorityClasses'
       ? `Without permission to ${rule}, the priority of new pods is 0.`
-      : `Without permission to ${rule}, the limits of ${UNCHECKED[list] ?? list} are not checked.`,
+      : `Without permission to ${rule}, the limits of ${UNCHECKED_LIMIT_NAMES[list] ?? list} are not checked.`,
   )
 
-const UNCHECKED: Partial<Record<SnapshotList, string>> = {
+const UNCHECKED_LIMIT_NAMES: Partial<Record<SnapshotList, string>> = {
   capacities: 'capacity reports',
   limitRanges: 'limit ranges',
   attributesClasses: 'attributes classes',

@@ -1,5 +1,6 @@
-// Runs `stowage simulate` on a server: the commands of docs/how-to/simulate.md, whose output must equal that of the page
-// (SIMULATE_PAGE=write updates the page), and invalid files and flags.
+// Runs the commands of docs/how-to/simulate.md, `stowage simulate` and `stowage capacity templates`, on a server. Their output
+// must equal that of the page (SIMULATE_PAGE=write updates the page). Other tests pass invalid files and flags to `stowage
+// simulate`.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -88,7 +89,9 @@ async function createCluster(client: Client): Promise<void> {
 const maskAges = (text: string): string => text.replace(/reported \d+ (s|min|h|d) ago/g, 'reported 12 s ago')
 
 describe('stowage simulate', () => {
-  it('PLUS-2 PLUS-17 prints the output that the page shows, and writes nothing', { timeout: 60_000 }, async () => {
+  it('PLUS-2 PLUS-17 prints the output that the page shows, and simulate writes nothing', {
+    timeout: 60_000,
+  }, async () => {
     const { run, write, api } = await startCluster()
     const page = await readFile(PAGE, 'utf8')
     const files = [...page.matchAll(/```yaml\n# (\S+)\n([^`]*)```/g)]

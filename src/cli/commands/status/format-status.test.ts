@@ -28,7 +28,7 @@ it('parseFailedChecks and sampleOf read the failed checks of /readyz and the val
   expect(parseFailedChecks({ status: 503, text: '[+]ping ok\n[-]store failed: full\n' })).toEqual([
     'store failed: full',
   ])
-  expect(parseFailedChecks({ status: 401, text: 'who?\n' })).toEqual(['/readyz answers 401: who?'])
+  expect(parseFailedChecks({ status: 401, text: 'who?\n' })).toEqual(['/readyz responds with 401: who?'])
   const metrics = '# HELP a_b x\na_b_c 1\na_b{x="y"} 2e3\n'
   expect([sampleOf(metrics, 'a_b'), sampleOf(metrics, 'a_b_c'), sampleOf(metrics, 'a')]).toEqual([2000, 1, undefined])
 })

@@ -59,7 +59,7 @@ export async function queryServer({ server, kubeconfig, clock }: QueryOptions): 
 export function parseFailedChecks({ status, text }: { readonly status: number; readonly text: string }): string[] {
   if (status === 200) return []
   const failedChecks = [...text.matchAll(/^\[-\](.+)$/gm)].map(([, check]) => check!)
-  return failedChecks.length > 0 ? failedChecks : [`/readyz answers ${status}: ${text.trim()}`]
+  return failedChecks.length > 0 ? failedChecks : [`/readyz responds with ${status}: ${text.trim()}`]
 }
 
 /** Returns the value of the first sample of a metric, whatever its labels. */

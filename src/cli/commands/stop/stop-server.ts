@@ -46,8 +46,9 @@ export async function findServer(dataDir: string): Promise<ProcessIdentity | und
 export async function requireUnusedStore(dataDir: string): Promise<void> {
   if (!(await isStoreInUse(dataDir))) return
   throw new Error(
-    `A process uses ${storeDirOf(dataDir)}, but this command cannot find it by the record in ${dataDir}: it is starting, runs in ` +
-      'another container or PID namespace, or is another version. Try again, run this command where it runs, or stop it yourself.',
+    `A process uses ${storeDirOf(dataDir)}, but this command cannot find the process by the record in ${dataDir}: ` +
+      'the process is starting, runs in another container or PID namespace, or is another version. Try again, run this command ' +
+      'where the process runs, or stop the process yourself.',
   )
 }
 

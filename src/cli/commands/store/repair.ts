@@ -15,7 +15,7 @@ import { createArchiveReader } from '../backup/archive-reader.ts'
 import { areArchives, createProgress, requireStoppedStore, storeFileOf } from './store-file.ts'
 
 export interface RepairResult {
-  /** intact: nothing to do. planned: nothing was changed yet. */
+  /** `intact`: there is nothing to repair. `planned`: nothing has been changed yet. */
   readonly is: 'intact' | 'planned' | 'repaired'
   readonly path: string
   readonly damagedPages: number

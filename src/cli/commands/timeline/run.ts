@@ -72,7 +72,7 @@ export async function readShownTimeline(
   return { ...target, uid, source: 'journal', notes, otherUids, steps, entries }
 }
 
-/** Returns the names of existing objects of the kind that the user may have meant; none if the user may not list them. */
+/** Returns the names of existing objects of the kind that the user may have meant; none if the objects cannot be listed. */
 async function findSimilarTargets(client: Client, target: TimelineTarget, signal: AbortSignal): Promise<string[]> {
   const kind = KINDS.find((candidate) => candidate.kind === target.kind) as Kind
   const { namespace, name } = target

@@ -14,7 +14,7 @@ export interface TimelineTarget {
 export interface ShownTimeline extends TimelineTarget {
   /** `objects` if it is reconstructed from events, conditions and managed fields of existing objects. */
   readonly source: 'journal' | 'objects'
-  /** Why it may be incomplete. */
+  /** Why the timeline may be incomplete. */
   readonly notes: readonly string[]
   readonly otherUids: readonly string[]
   readonly steps: NonNullable<Timeline['steps']>

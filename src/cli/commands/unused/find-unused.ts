@@ -1,7 +1,9 @@
 // Finds claims without pods, volumes without claims and classes without either, with the space that each would free and the
 // command that removes or explains it.
+
 import type { Stored } from '../../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import { hasTerminated } from '../../../api/kinds/pod/has-terminated.ts'
 import { claimClassName, volumeClassName } from '../../../api/kinds/shared/class-names.ts'
 import type { ObjectMeta } from '../../../api/kinds/shared/meta-schema.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
@@ -59,14 +61,12 @@ export function findUnused({
 }
 
 function findClaims({ claims, pods, volumes }: UnusedLists): UnusedObject[] {
-  const usedKeys = new Set(pods.filter(({ status }) => !hasEnded(status?.phase)).flatMap(claimsOfPod))
+  const usedKeys = new Set(pods.filter((pod) => !hasTerminated(pod)).flatMap(claimsOfPod))
   const volumesByName = new Map(volumes.map((volume) => [volume.metadata.name, volume]))
   return claims
     .filter((claim) => !usedKeys.has(keyOfObject(claim)) && !claim.metadata.deletionTimestamp)
     .map((claim) => describeClaim(claim, volumesByName.get(claim.spec?.volumeName ?? '')))
 }
-
-const hasEnded = (phase: string | undefined): boolean => phase === 'Succeeded' || phase === 'Failed'
 
 function describeClaim(claim: Claim, volume: Volume | undefined): UnusedObject {
   const { namespace = '', name } = claim.metadata

@@ -1,4 +1,4 @@
-// Runs `stowage unused` against an API server on a port. The output is that of docs/how-to/space.md.
+// Runs `stowage unused` against an API server on a port. One test compares the output with docs/how-to/space.md.
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Json } from '../../../apiserver/server.fixture.ts'
 import { systemClock } from '../../../base/clock.ts'

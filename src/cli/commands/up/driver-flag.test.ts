@@ -26,7 +26,7 @@ describe('parseDriverFlags', () => {
     ['unix:relative.sock', resolve('relative.sock')],
     ['/run/csi-{node}.sock', '/run/csi-{node}.sock'],
     ['DIR/plain', 'DIR/plain'], // exists and is a socket
-  ])('SYS-6 recognises %s as a socket', (text, path) => {
+  ])('recognises %s as a socket', (text, path) => {
     expect(parse(text)).toEqual([{ is: 'socket', path: path.replace('DIR', dir) }])
   })
 
@@ -35,11 +35,11 @@ describe('parseDriverFlags', () => {
     [' my-driver --endpoint {socket} ', 'my-driver --endpoint {socket}'],
     ['my-driver --endpoint unix:///run/csi.sock', 'my-driver --endpoint unix:///run/csi.sock'],
     ['DIR/driver', 'DIR/driver'], // exists and is executable
-  ])('SYS-6 recognises %s as a command', (text, command) => {
+  ])('recognises %s as a command', (text, command) => {
     expect(parse(text)).toEqual([{ is: 'command', command: command.replace('DIR', dir) }])
   })
 
-  it('SYS-6 recognises a command that is longer than a path can be', () => {
+  it('recognises a command that is longer than a path can be', () => {
     const command = `my-driver ${'x'.repeat(5_000)}`
     expect(parse(command)).toEqual([{ is: 'command', command }])
   })
@@ -50,11 +50,11 @@ describe('parseDriverFlags', () => {
     ['unix://', /expected the path of a socket/],
     ['DIR', /is a directory/],
     ['DIR/notes.txt', /neither a socket nor executable/],
-  ])('SYS-6 rejects %j with the reason', (text, message) => {
+  ])('rejects %j with the reason', (text, message) => {
     expect(() => parse(text)).toThrow(message)
   })
 
-  it('SYS-6 accepts --driver-socket as an alias, and omits repeated sockets', () => {
+  it('accepts --driver-socket as an alias, and omits repeated sockets', () => {
     const flags = { driver: ['/a.sock', 'cmd'], driverSocket: ['unix:///a.sock', '/b', 'b', 'unix:/b'] }
     expect(parseDriverFlags(flags)).toEqual([
       { is: 'socket', path: '/a.sock' },

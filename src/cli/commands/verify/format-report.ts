@@ -68,10 +68,10 @@ function formatViolation(check: CheckResult, { hasColors, replayCommand }: Forma
 
 function formatCall(call: LoggedCall): string[] {
   const { number, method, request, code, response, message, atMs, durationMs, fault } = call
-  const answer = code === 'OK' ? `OK ${JSON.stringify(response)}` : `${code}: ${message}`
+  const outcome = code === 'OK' ? `OK ${JSON.stringify(response)}` : `${code}: ${message}`
   return [
     `    ${String(number).padStart(3)}  +${atMs} ms  ${method} ${shorten(JSON.stringify(request))}`,
-    `         → ${shorten(answer)} (${durationMs} ms)${fault ? `; ${fault}` : ''}`,
+    `         → ${shorten(outcome)} (${durationMs} ms)${fault ? `; ${fault}` : ''}`,
   ]
 }
 

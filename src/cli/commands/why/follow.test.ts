@@ -31,7 +31,7 @@ async function follow(reads: readonly (DiagnoseResult | Error)[], { readMs = 0 }
       if (read instanceof Error) throw read
       return read
     },
-    textWithoutAges: ({ message }) => message.replace(/\d+ s/, ''),
+    formatForComparison: ({ message }) => message.replace(/\d+ s/, ''),
     print: ({ message }) => lines.push(message),
     note: (message) => lines.push(`note: ${message}`),
     clock,

@@ -6,8 +6,10 @@ import type { DiagnoseResult, Diagnosis } from '../../../diagnosis/index.ts'
 
 export interface FollowOptions {
   diagnose(): Promise<DiagnoseResult>
-  /** Formats the result without values that change with every read, such as ages. */
-  textWithoutAges(diagnosis: Diagnosis): string
+  /**
+   * Formats the result without values that change between reads, such as ages. A result with the same text is not printed again.
+   */
+  formatForComparison(diagnosis: Diagnosis): string
   print(diagnosis: Diagnosis): void
   /** Prints a line about the connection. */
   note(message: string): void
@@ -34,7 +36,7 @@ export async function followObject(options: FollowOptions): Promise<DiagnoseResu
       if (!isAvailable) note('the server is available again')
       isAvailable = true
       if (result.is !== 'diagnosed') return result
-      const text = options.textWithoutAges(result.diagnosis)
+      const text = options.formatForComparison(result.diagnosis)
       if (text !== printedText) options.print(result.diagnosis)
       printedText = text
       if (result.diagnosis.state === 'ready') return result

@@ -7,7 +7,7 @@ import { ADMIN, createServerFixture, type Json, type ServerFixtureOptions } from
 import { systemClock } from '../../../base/clock.ts'
 import { startProgramFixture } from '../../program.fixture.ts'
 import { runCommandLine } from '../../run.ts'
-import { explain } from './run.ts'
+import { maskChangingValues, printDiagnosis } from './run.ts'
 
 /** A server with RBAC. A bearer token authenticates the user viewer or guest; other requests are those of an administrator. */
 const SERVER: ServerFixtureOptions = {
@@ -159,7 +159,7 @@ describe('stowage why', () => {
     let out = ''
     let err = ''
     const target = { kind: 'pvc', namespace: 'shop', name: 'orders' } as const
-    const following = explain(
+    const following = printDiagnosis(
       api.client(),
       target,
       { output: 'yaml', watch: true },
@@ -184,6 +184,18 @@ describe('stowage why', () => {
       'StorageClassNotFound',
       'BeingDeleted',
     ])
-    expect(err).toBe('stowage: pvc/orders is deleted\n')
+    expect(err).toBe('stowage: pvc/orders was deleted\n')
+  })
+})
+
+describe('maskChangingValues', () => {
+  it('PLUS-1 masks ages in every unit, seconds in fields, and numbers of attempts', () => {
+    const text = (age: string, seconds: number, attempts: number) =>
+      `attempt ${attempts} failed ${age} ago; 5Gi of 10Gi\n{"nextAttemptSeconds":${seconds},"attempts":${attempts}}\n`
+    const masked = maskChangingValues(text('59 s', 3, 4))
+    for (const age of ['2 s', '119 s', '2 min', '3 h', '12 d']) {
+      expect(maskChangingValues(text(age, 60, 17)), age).toBe(masked)
+    }
+    expect(masked).toContain('5Gi of 10Gi')
   })
 })

@@ -1,5 +1,5 @@
 // Runs `stowage why`: reads a snapshot, diagnoses the object, prints the tree. Throws ExitError with code 1 if the object is not
-// ready, and UsageError, which exits with code 2, if it cannot be read.
+// ready, and UsageError, which exits with code 2, if the object cannot be read.
 
 import { setMaxListeners } from 'node:events'
 import { ApiError } from '../../../api/status-error.ts'
@@ -46,7 +46,7 @@ export async function runWhy(object: string, flags: WhyFlags, deps: WhyDeps): Pr
   const target = parseTarget(object, flags.namespace ?? config.namespace)
   const client = httpClient({ connection: config.connection, clock, timeoutMs: TIMEOUT_MS, userAgent: USER_AGENT })
   try {
-    await explain(client, target, flags, deps)
+    await printDiagnosis(client, target, flags, deps)
   } catch (error) {
     if (error instanceof ApiError) throw new UsageError(error.message) // for exit code 2
     throw error
@@ -55,7 +55,7 @@ export async function runWhy(object: string, flags: WhyFlags, deps: WhyDeps): Pr
   }
 }
 
-export async function explain(
+export async function printDiagnosis(
   client: Pick<Client, 'list' | 'serves'>,
   target: Target,
   flags: Pick<WhyFlags, 'output' | 'watch'>,
@@ -77,7 +77,7 @@ export async function explain(
   const result = flags.watch
     ? await followObject({
         diagnose: readDiagnosis,
-        textWithoutAges: (diagnosis) => maskAges(format(diagnosis, false)),
+        formatForComparison: (diagnosis) => maskChangingValues(format(diagnosis, false)),
         print,
         note: (message) => deps.writeError(`stowage: ${message}\n`),
         clock,
@@ -85,7 +85,7 @@ export async function explain(
       })
     : await readDiagnosis()
   if (result.is === 'not found' && printed?.reason === 'BeingDeleted') {
-    deps.writeError(`stowage: ${target.kind}/${target.name} is deleted\n`)
+    deps.writeError(`stowage: ${target.kind}/${target.name} was deleted\n`)
     return
   }
   const diagnosis = toDiagnosis(result, target)
@@ -112,5 +112,6 @@ function notFoundMessage({ kind, namespace, name }: Target, similarNames: readon
   return `${kind}/${name} does not exist${place}.${hint}`
 }
 
-/** Masks ages and numbers of attempts, which change with every read even if the causes stay the same. */
-const maskAges = (text: string): string => text.replace(/\b\d+ s\b|(Seconds"?: ?|\battempts?"?:? ?)\d+/g, '$1')
+/** Masks ages, waiting times and numbers of attempts, which change between reads even if the causes stay the same. */
+export const maskChangingValues = (text: string): string =>
+  text.replace(/\b\d+ (?:s|min|h|d)\b|(Seconds"?: ?|\battempts?"?:? ?)\d+/g, '$1')

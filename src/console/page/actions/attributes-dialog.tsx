@@ -51,7 +51,7 @@ export function AttributesDialog({ view: { claim }, candidates, onClose }: Attri
           </>
         ))}
       </dl>
-      <p class="muted">The driver changes the volume while it is in use. Its data stays as it is.</p>
+      <p class="muted">The driver changes the volume while pods use it. The data of the volume does not change.</p>
     </WriteDialog>
   )
 }

@@ -38,8 +38,8 @@ export function DeleteDialog({ view, onClose }: { readonly view: ClaimView; onCl
         <p class="note">
           <StatusIcon tone="warn" />
           <span>
-            {pods.length === 1 ? `The pod ${pods[0]!.name} uses` : `${pods.length} pods use`} the claim. It remains
-            until no pod uses it.
+            {pods.length === 1 ? `The pod ${pods[0]!.name} uses` : `${pods.length} pods use`} the claim. The claim
+            remains until no pod uses it.
           </span>
         </p>
       )}

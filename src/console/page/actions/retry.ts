@@ -1,12 +1,12 @@
 // Requests an immediate retry of an object's operations, like `stowage retry`.
-import type { RetryAnswer, RetryRequest } from '../../protocol.ts'
+import type { RetryRequest, RetryResponse } from '../../protocol.ts'
 import { messageOf, request } from '../state/api.ts'
 import { showToast } from '../state/toasts.ts'
 
 export async function retryNow(body: RetryRequest): Promise<void> {
   const label = `${body.namespace ? `${body.namespace}/` : ''}${body.name}`
   try {
-    const { operations } = await request<RetryAnswer>('/data/retry', { method: 'POST', body })
+    const { operations } = await request<RetryResponse>('/data/retry', { method: 'POST', body })
     const effect =
       operations === undefined
         ? ''

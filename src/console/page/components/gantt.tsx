@@ -1,11 +1,11 @@
 // The timeline of a claim as a Gantt chart, drawn as SVG. The table below it has the newest entries as text.
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { TimelineAnswer } from '../../protocol.ts'
+import type { TimelineResponse } from '../../protocol.ts'
 import type { Tone } from '../logic/claim-status.ts'
 import { formatLatency, formatTime } from '../logic/format.ts'
 import { type Bar, layoutTimeline } from '../logic/timeline-layout.ts'
 
-type Entry = TimelineAnswer['entries'][number]
+type Entry = TimelineResponse['entries'][number]
 
 const NAME_PX = 150
 const LANE_PX = 24
@@ -17,7 +17,7 @@ const STEP_LINES = 2
 export const actorOf = ({ component, user, manager }: Entry): string =>
   component || (user ?? '').replace(/^system:serviceaccount:([^:]*):/, '$1/') || manager || 'unknown'
 
-export function Gantt({ timeline }: { readonly timeline: TimelineAnswer }) {
+export function Gantt({ timeline }: { readonly timeline: TimelineResponse }) {
   const frame = useRef<HTMLDivElement>(null)
   const [widthPx, setWidthPx] = useState(600)
   useEffect(() => {

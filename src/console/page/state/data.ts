@@ -2,13 +2,13 @@
 // permissions of the user.
 import { signal } from '@preact/signals'
 import type {
-  AccessAnswer,
   AccessCheck,
-  BulkAnswer,
+  AccessResponse,
+  BulkResponse,
   ConsoleInfo,
-  DfAnswer,
-  DoctorAnswer,
-  HistoryAnswer,
+  DfResponse,
+  DoctorResponse,
+  HistoryResponse,
   WhyLines,
 } from '../../protocol.ts'
 import { request } from './api.ts'
@@ -16,10 +16,10 @@ import { Polled } from './polled.ts'
 
 export const info = new Polled<ConsoleInfo>('/data/info', 30_000)
 export const whyLines = new Polled<WhyLines>('/data/why-lines', 5_000)
-export const usageByClaim = new Polled<Extract<DfAnswer, { by: 'claim' }>>('/data/df', 10_000)
-export const history = new Polled<HistoryAnswer>('/data/history', 10_000)
-export const bulk = new Polled<BulkAnswer>('/data/bulk', 2_000)
-export const findings = new Polled<DoctorAnswer>('/data/doctor', 60_000)
+export const usageByClaim = new Polled<Extract<DfResponse, { by: 'claim' }>>('/data/df', 10_000)
+export const history = new Polled<HistoryResponse>('/data/history', 10_000)
+export const bulk = new Polled<BulkResponse>('/data/bulk', 2_000)
+export const findings = new Polled<DoctorResponse>('/data/doctor', 60_000)
 
 const accessCache = signal<ReadonlyMap<string, boolean>>(new Map())
 const requestedChecks = new Set<string>()
@@ -43,7 +43,7 @@ async function sendChecks(): Promise<void> {
   for (const key of keys) sentChecks.add(key)
   if (unsent.length > CHECKS_MAX) queueMicrotask(sendChecks)
   try {
-    const { allowed } = await request<AccessAnswer>('/data/access', {
+    const { allowed } = await request<AccessResponse>('/data/access', {
       method: 'POST',
       body: { checks: keys.map((key) => JSON.parse(key) as AccessCheck) },
     })

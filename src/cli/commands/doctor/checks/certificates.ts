@@ -55,23 +55,23 @@ async function collectCredentials(
   })
   const knownCredentials = [
     ...(serverCertificate
-      ? [credentialOfCertificate('The certificate of the API server', serverCertificate, RENEW_SERVER)]
+      ? [credentialOfCertificate('The certificate of the API server', serverCertificate, SERVER_CERTIFICATE_REMEDY)]
       : []),
     ...readPem(connection.ca).map((ca) =>
-      credentialOfCertificate(`The CA ${ca.subject.replaceAll('\n', ', ')}`, ca, RENEW_CA),
+      credentialOfCertificate(`The CA ${ca.subject.replaceAll('\n', ', ')}`, ca, CA_REMEDY),
     ),
     ...readPem(cert)
       .slice(0, 1)
-      .map((client) => credentialOfCertificate('The client certificate', client, RENEW_CLIENT)),
+      .map((client) => credentialOfCertificate('The client certificate', client, CLIENT_CREDENTIALS_REMEDY)),
     ...(token === undefined ? [] : credentialsOfToken(token)),
   ]
   return { known: knownCredentials, unknown: unknownFindings }
 }
 
-const RENEW_SERVER =
+const SERVER_CERTIFICATE_REMEDY =
   'Renew the certificate of the API server (kubeadm certs renew apiserver) and restart it; a Stowage server renews its own before it expires.'
-const RENEW_CA = 'Renew the CA of the cluster, and distribute it with new kubeconfigs.'
-const RENEW_CLIENT =
+const CA_REMEDY = 'Renew the CA of the cluster, and distribute it with new kubeconfigs.'
+const CLIENT_CREDENTIALS_REMEDY =
   'Get a new kubeconfig from the administrator; on the machine of a Stowage server: stowage kubeconfig'
 
 const credentialOfCertificate = (
@@ -102,7 +102,9 @@ function credentialsOfToken(token: string): Credential[] {
   try {
     const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
     const { exp } = claims as { readonly exp?: number }
-    return typeof exp === 'number' ? [{ name: 'The token', expiresMs: exp * 1_000, remedy: RENEW_CLIENT }] : []
+    return typeof exp === 'number'
+      ? [{ name: 'The token', expiresMs: exp * 1_000, remedy: CLIENT_CREDENTIALS_REMEDY }]
+      : []
   } catch {
     return []
   }

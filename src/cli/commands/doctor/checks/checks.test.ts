@@ -267,7 +267,7 @@ describe('the check of topology', () => {
     expect(await run(topology, { objects, driver: 'other.example' })).toEqual([])
   })
 
-  it('PLUS-18 reports a rejected driver and changed keys from the conditions of nodes', async () => {
+  it('PLUS-9 reports a rejected driver and changed keys from the conditions of nodes', async () => {
     const condition = (type: string, reason: string, status = 'True') => ({ type, status, reason, message: 'why' })
     const withConditions = (name: string, ...conditions: object[]) => ({
       ...node(name, { zone: 'a' }),
@@ -301,7 +301,7 @@ describe('the check of placement policies', () => {
     provisioner: DRIVER,
   })
 
-  it('PLUS-9 PLUS-18 reports a policy that the scheduler ignores', async () => {
+  it('PLUS-9 reports a policy that the scheduler ignores', async () => {
     const objects = { storageclasses: [aClass('fast', 'packed'), aClass('slow', 'pack')] }
     expect(await run(placement, { objects })).toEqual([
       'warning StorageClass fast: Its placement policy is invalid, so the scheduler ignores it: expected spread, pack, headroom or headroom=PERCENT%, e.g. headroom=30%.',
@@ -309,7 +309,7 @@ describe('the check of placement policies', () => {
     expect(await run(placement, { objects, driver: 'other.example' })).toEqual([])
   })
 
-  it('PLUS-9 PLUS-18 lists valid policies, and nothing if no class has one', async () => {
+  it('PLUS-9 lists valid policies, and nothing if no class has one', async () => {
     const objects = { storageclasses: [aClass('fast', 'headroom'), aClass('slow')] }
     expect(await run(placement, { objects })).toEqual(['ok The placement policies are valid: fast has headroom=20%.'])
     expect(await run(placement, { objects: { storageclasses: [aClass('slow')] } })).toEqual([])
@@ -322,7 +322,7 @@ describe('the check of policies for lost volumes', () => {
     provisioner: DRIVER,
   })
 
-  it('PLUS-9 PLUS-11 reports a policy that counts as wait, and lists valid ones', async () => {
+  it('PLUS-9 reports a policy that counts as wait, and lists valid ones', async () => {
     const objects = { storageclasses: [aClass('fast', 'delete-after=3d'), aClass('slow', 'mark-lost'), aClass('none')] }
     expect(await run(lostVolumePolicy, { objects })).toEqual([
       'warning StorageClass fast: Its policy for lost volumes is invalid, so it counts as wait: "3d" is not a duration: expected hours, minutes or seconds, e.g. 72h, 90m or 30s.',
@@ -466,16 +466,18 @@ describe('the check of leases', () => {
 })
 
 describe('the check of clocks', () => {
-  const createServerAnswer = (dateMs: number) => ({ dateMs, sentMs: NOW_MS, receivedMs: NOW_MS })
+  const createVersionResponse = (dateMs: number) => ({ dateMs, sentMs: NOW_MS, receivedMs: NOW_MS })
 
   it('PLUS-9 reports whether the local clock is ahead of or behind the API server', async () => {
-    expect(await run(clocks, { server: createServerAnswer(NOW_MS + 60_000) })).toEqual([
+    expect(await run(clocks, { server: createVersionResponse(NOW_MS + 60_000) })).toEqual([
       'warning The clock of this machine is 60 s behind that of the API server.',
     ])
-    expect(await run(clocks, { server: createServerAnswer(NOW_MS - 61_000) })).toEqual([
+    expect(await run(clocks, { server: createVersionResponse(NOW_MS - 61_000) })).toEqual([
       'warning The clock of this machine is 60 s ahead of that of the API server.',
     ])
-    expect(await run(clocks, { server: createServerAnswer(NOW_MS - 5_900) })).toEqual([expect.stringMatching(/^ok /)])
+    expect(await run(clocks, { server: createVersionResponse(NOW_MS - 5_900) })).toEqual([
+      expect.stringMatching(/^ok /),
+    ])
   })
 
   it('PLUS-9 reports leases whose renewTime is in the future', async () => {

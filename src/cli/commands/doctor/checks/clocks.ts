@@ -3,7 +3,7 @@ import { leaseKind } from '../../../../api/kinds/lease/lease.ts'
 import { ApiError } from '../../../../api/status-error.ts'
 import { listNames } from '../../../list-names.ts'
 import type { Check, DoctorContext, Finding } from '../check.ts'
-import { type ServerAnswer, serverTimeMs } from '../probe-server.ts'
+import { serverTimeMs, type VersionResponse } from '../probe-server.ts'
 import { describeUnreadable } from '../report.ts'
 
 /** A larger difference makes tokens and certificates invalid too early or too late, and expired leases look renewed. */
@@ -29,7 +29,7 @@ export const clocks: Check = {
 
 const REMEDY = 'timedatectl status'
 
-function compareServer({ dateMs, sentMs, receivedMs }: ServerAnswer): Finding[] {
+function compareServer({ dateMs, sentMs, receivedMs }: VersionResponse): Finding[] {
   if (dateMs === undefined) return [{ status: 'unknown', message: 'Not checked: the API server sends no Date header.' }]
   // The clock of the server is ahead or behind by at least these times.
   const aheadMs = dateMs - receivedMs

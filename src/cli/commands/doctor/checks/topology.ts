@@ -1,6 +1,6 @@
 // Checks that nodes have the labels of the topology keys that their drivers have registered, and that a driver's nodes
-// have the same keys. Without the labels, no volume can be provisioned for the node. Also reports the conditions of nodes
-// whose agent rejected a driver, and whose drivers no longer register the keys by which volumes are located.
+// have the same keys. Without the labels, no volume can be provisioned for the node. Without --driver, also reports the
+// conditions of nodes whose agent rejected a driver, and whose drivers no longer register the keys by which volumes are located.
 import type { Stored } from '../../../../api/kind.ts'
 import { csiNodeKind } from '../../../../api/kinds/csi-node/csi-node.ts'
 import { nodeKind } from '../../../../api/kinds/node/node.ts'
@@ -45,7 +45,7 @@ export const topology: Check = {
   },
 }
 
-/** Missing labels are found in the labels themselves, which needs no controller. */
+/** Ignores the condition for missing labels: the check compares the labels themselves, which needs no controller. */
 function describeConditions({ metadata, status }: Readonly<Stored<Node>>): Finding[] {
   const object = `Node ${metadata.name}`
   return (status?.conditions ?? []).flatMap(({ type, status: value, reason, message = '' }): Finding[] => {

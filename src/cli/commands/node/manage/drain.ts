@@ -23,7 +23,7 @@ export interface DrainResult {
   readonly isDrained: boolean
   /** Pods that have left the node. */
   readonly movedPods: readonly string[]
-  /** Pods that are still on the node after the timeout or an interruption, with the server's last response. */
+  /** Pods that are still on the node after the timeout or an interruption, with the server's last rejection of an eviction. */
   readonly waitingPods: readonly { readonly pod: string; readonly message: string }[]
   /** Volumes that are still attached and that no pod which stays on the node uses. */
   readonly attachedVolumes: readonly string[]
@@ -41,26 +41,27 @@ export async function drainNode(
   const { client, clock, signal } = deps
   const deadlineMs = clock.monotonicMs() + options.timeoutMs
   if (!plan.isCordoned) await setCordon(client, plan.node, true)
-  const leaving = new Map(plan.pods.filter(({ action }) => action !== 'keep').map((pod) => [pod.uid, pod]))
-  // Volumes of pods that an interrupted drain has removed may still be attached, so all others are waited for.
+  const leavingPods = new Map(plan.pods.filter(({ action }) => action !== 'keep').map((pod) => [pod.uid, pod]))
+  // Volumes of pods that an interrupted drain has removed may still be attached, so wait for all volumes that no remaining pod
+  // uses.
   const keptVolumes = new Set(
     findPods(snapshot, plan.node)
-      .filter(({ metadata }) => !leaving.has(metadata.uid))
+      .filter(({ metadata }) => !leavingPods.has(metadata.uid))
       .flatMap((pod: StoredPod) => findVolumeNames(pod, snapshot)),
   )
   const movedPods: string[] = []
   const messages = new Map<string, string>()
-  const total = leaving.size
+  const total = leavingPods.size
   for (;;) {
-    for (const [uid, pod] of leaving) {
+    for (const [uid, pod] of leavingPods) {
       const isGone = await evictPod(client, pod, options.gracePeriodSeconds, messages)
       if (!isGone) continue
-      leaving.delete(uid)
+      leavingPods.delete(uid)
       movedPods.push(describePod(pod))
       deps.onProgress(movedPods.length, total)
     }
     const attachedVolumes = await readAttachedVolumes(client, plan.node, keptVolumes)
-    if (leaving.size === 0 && attachedVolumes.length === 0)
+    if (leavingPods.size === 0 && attachedVolumes.length === 0)
       return {
         isDrained: plan.pods.every(({ flag }) => flag === undefined),
         movedPods,
@@ -68,9 +69,9 @@ export async function drainNode(
         attachedVolumes,
       }
     if (signal.aborted || clock.monotonicMs() >= deadlineMs) {
-      const waitingPods = [...leaving].map(([uid, pod]) => ({
+      const waitingPods = [...leavingPods].map(([uid, pod]) => ({
         pod: describePod(pod),
-        message: messages.get(uid) ?? 'it is being deleted',
+        message: messages.get(uid) ?? 'the pod is being deleted',
       }))
       return { isDrained: false, movedPods, waitingPods, attachedVolumes }
     }
@@ -80,7 +81,10 @@ export async function drainNode(
 
 const describePod = ({ namespace, name }: Pick<DrainPod, 'namespace' | 'name'>): string => `${namespace}/${name}`
 
-/** Evicts the pod unless it is being deleted. Returns whether it is gone. A PodDisruptionBudget may reject the eviction for now. */
+/**
+ * Evicts the pod unless it is being deleted. Returns whether the pod is gone. A PodDisruptionBudget may reject the eviction for
+ * now.
+ */
 async function evictPod(
   client: Client,
   pod: DrainPod,

@@ -10,7 +10,7 @@ import { forgetNode } from './forget.ts'
 const NAMESPACE = 'default'
 
 describe('forgetNode', () => {
-  it('SYS-7 keeps objects that were created with the same names after the plan', async () => {
+  it('PLUS-11 keeps objects that were created with the same names after the plan', async () => {
     const { client: clientOf, clock } = await createServerFixture()
     const client = clientOf()
     const node = await client.create(nodeKind, { metadata: { name: 'a' } })

@@ -100,7 +100,7 @@ const readNames = async (path: string): Promise<string[]> =>
   (await program.api.get(path)).json.items.map(({ metadata }: { metadata: { name: string } }) => metadata.name)
 
 describe('stowage node list', () => {
-  it('PLUS-11 shows the state of each node, its pods and the volumes that exist on it only', async () => {
+  it('shows the state of each node, its pods and the volumes that exist on it only', async () => {
     await createVolume('only-a', 'a')
     await createVolume('shared')
     await createPod('web-0', { claim: 'only-a' })
@@ -118,7 +118,7 @@ describe('stowage node list', () => {
 })
 
 describe('stowage node list of a node whose labels and drivers do not match', () => {
-  it('PLUS-18 shows the conditions of the topology that are True', async () => {
+  it('shows the conditions of the topology that are True', async () => {
     const conditions = [
       { type: 'Ready', status: 'True' },
       { type: 'TopologyMismatch', status: 'True' },
@@ -130,7 +130,7 @@ describe('stowage node list of a node whose labels and drivers do not match', ()
 })
 
 describe('stowage node cordon', () => {
-  it('PLUS-11 cordons and uncordons, changes nothing in a dry run, and suggests similar names', async () => {
+  it('cordons and uncordons, changes nothing in a dry run, and suggests similar names', async () => {
     expect((await run('cordon', 'a', '--dry-run')).out).toBe('Node a would be cordoned: it gets no new pods.\n')
     expect((await readNode('a')).spec?.unschedulable).toBeUndefined()
     await run('cordon', 'a')
@@ -148,7 +148,7 @@ describe('stowage node cordon', () => {
 const DRAINED_VOLUMES = Number(process.env.DRAINED_VOLUMES ?? 30)
 
 describe('stowage node drain', () => {
-  it('PLUS-11 lists in a dry run which pods move, which stay, and what would be lost', async () => {
+  it('lists in a dry run which pods move, which stay, and what would be lost', async () => {
     await createVolume('only-a', 'a')
     await createVolume('shared')
     await createPod('daemon', { spec: {} })
@@ -173,7 +173,7 @@ describe('stowage node drain', () => {
     expect((await run('drain', 'a', '--dry-run', ...flags)).code).toBe(0)
   })
 
-  it('PLUS-11 evicts pods, waits until their volumes are detached, and keeps pods that would lose data', async () => {
+  it('evicts pods, waits until their volumes are detached, and keeps pods that would lose data', async () => {
     await createVolume('shared')
     await createPod('web-0', { claim: 'shared' })
     await createPod('bare', { isOwned: false })
@@ -194,7 +194,7 @@ describe('stowage node drain', () => {
     expect(await readNames(PODS)).toEqual([])
   })
 
-  it('PLUS-11 waits in a repeated drain for the volumes of pods that the first one removed, but not for those of pods that stay', async () => {
+  it('waits in a repeated drain for the volumes of pods that the first one removed, but not for those of pods that stay', async () => {
     for (const name of ['moved', 'kept']) {
       await createVolume(name)
       await post(`${STORAGE}/volumeattachments`, {
@@ -214,7 +214,7 @@ describe('stowage node drain', () => {
     expect((await run('drain', 'a', '--timeout', '0s')).code).toBe(0)
   })
 
-  it('PLUS-11 reports a node on which only the pod of a DaemonSet stays as drained', async () => {
+  it('reports a node on which only the pod of a DaemonSet stays as drained', async () => {
     await createPod('daemon')
     await patch(`${PODS}/daemon`, { metadata: { ownerReferences: [{ ...OWNER, kind: 'DaemonSet' }] } })
     const { code, out } = await run('drain', 'a', '-o', 'json')
@@ -224,7 +224,7 @@ describe('stowage node drain', () => {
     expect([incompleteRun.code, JSON.parse(incompleteRun.out)]).toMatchObject([1, { isDrained: false }])
   })
 
-  it('PLUS-11 drains a node with many attached volumes, and continues after an interruption', async () => {
+  it('drains a node with many attached volumes, and continues after an interruption', async () => {
     const names = Array.from({ length: DRAINED_VOLUMES }, (_, i) => `disk-${String(i).padStart(3, '0')}`)
     for (const name of names) {
       await createVolume(name)
@@ -257,7 +257,7 @@ describe('stowage node drain', () => {
   it.each([
     [['--grace-period', 'x'], '--grace-period "x": expected a whole number of seconds'],
     [['--timeout', 'soon'], '--timeout "soon": expected a duration'],
-  ])('PLUS-11 rejects the flag %j and names the expected value', async (flags, message) => {
+  ])('rejects the flag %j and names the expected value', async (flags, message) => {
     expect(await run('drain', 'a', ...flags)).toMatchObject({ code: 2, err: expect.stringContaining(message) })
   })
 })

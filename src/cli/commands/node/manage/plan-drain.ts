@@ -5,7 +5,7 @@ import { findLocalVolumes, findPods, findVolumeNames, podName, type StoredNode, 
 export interface DrainFlags {
   /** Also evict pods that no controller recreates. */
   readonly force: boolean
-  /** Also evict pods whose volumes exist on this node only: they stay Pending until the node is back. */
+  /** Also evict pods whose volumes exist on this node only: their replacements stay Pending until the node is back. */
   readonly evictLocal: boolean
   /** Also evict pods with emptyDir volumes, whose data is lost. */
   readonly deleteEmptyDirData: boolean
@@ -29,16 +29,16 @@ export interface DrainPlan {
 }
 
 export function planDrain(node: StoredNode, snapshot: Snapshot, flags: DrainFlags): DrainPlan {
-  const { name } = node.metadata
-  const localVolumes = new Set(findLocalVolumes(snapshot, node).map(({ metadata }) => metadata.name))
-  const pods = findPods(snapshot, name).sort((a, b) => podName(a).localeCompare(podName(b)))
+  const nodeName = node.metadata.name
+  const localVolumeNames = new Set(findLocalVolumes(snapshot, node).map(({ metadata }) => metadata.name))
+  const pods = findPods(snapshot, nodeName).sort((a, b) => podName(a).localeCompare(podName(b)))
   return {
-    node: name,
+    node: nodeName,
     isCordoned: node.spec?.unschedulable === true,
     pods: pods.map((pod) => {
-      const localNames = findVolumeNames(pod, snapshot).filter((volume) => localVolumes.has(volume))
-      const { namespace = '', name: podName, uid } = pod.metadata
-      return { namespace, name: podName, uid, ...planPod(pod, localNames, flags) }
+      const podLocalVolumes = findVolumeNames(pod, snapshot).filter((volume) => localVolumeNames.has(volume))
+      const { namespace = '', name, uid } = pod.metadata
+      return { namespace, name, uid, ...planPod(pod, podLocalVolumes, flags) }
     }),
   }
 }
@@ -51,8 +51,8 @@ function planPod(
   const owner = pod.metadata.ownerReferences?.find(({ controller }) => controller)
   if (owner?.kind === 'DaemonSet')
     return { action: 'keep', message: 'its DaemonSet would create it again on this node' }
-  if (owner?.kind === 'Node') return { action: 'keep', message: 'it is a static pod of the node' }
-  if (pod.metadata.deletionTimestamp) return { action: 'wait', message: 'it is being deleted' }
+  if (owner?.kind === 'Node') return { action: 'keep', message: 'the pod is a static pod of the node' }
+  if (pod.metadata.deletionTimestamp) return { action: 'wait', message: 'the pod is being deleted' }
   const losses: { readonly message: string; readonly flag: string; readonly isAccepted: boolean }[] = []
   if (!owner) losses.push({ message: 'no controller creates it again', flag: '--force', isAccepted: flags.force })
   if (localVolumes.length > 0)

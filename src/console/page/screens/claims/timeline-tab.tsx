@@ -1,5 +1,5 @@
 // The timeline of a claim: steps and a Gantt chart, then the newest entries as text.
-import type { TimelineAnswer } from '../../../protocol.ts'
+import type { TimelineResponse } from '../../../protocol.ts'
 import { Skeleton } from '../../components/empty.tsx'
 import { actorOf, Gantt, toneOfResult } from '../../components/gantt.tsx'
 import type { ClaimView } from '../../logic/claim-view.ts'
@@ -12,7 +12,7 @@ const ENTRIES_MAX = 300
 
 export function TimelineTab({ view }: { readonly view: ClaimView }) {
   const path = `/data/timeline${queryOf({ kind: 'pvc', namespace: view.namespace, name: view.name, uid: view.uid })}`
-  const { value, problem } = useRequest<TimelineAnswer>(path, view.claim)
+  const { value, problem } = useRequest<TimelineResponse>(path, view.claim)
   if (!value) return problem === undefined ? <Skeleton rows={6} /> : <p class="note">{problem}</p>
   const { steps, entries, source, notes } = value
   return (
@@ -67,7 +67,7 @@ export function TimelineTab({ view }: { readonly view: ClaimView }) {
 }
 
 /** Returns for example `Created → Provisioned +412ms → Bound +18ms`. */
-function describeSteps(steps: TimelineAnswer['steps']): string {
+function describeSteps(steps: TimelineResponse['steps']): string {
   return steps
     .map(({ name, time }, index) => {
       const before = steps[index - 1]
@@ -76,7 +76,7 @@ function describeSteps(steps: TimelineAnswer['steps']): string {
     .join(' → ')
 }
 
-function describe({ type, action, object, result, changes = [], message }: TimelineAnswer['entries'][number]) {
+function describe({ type, action, object, result, changes = [], message }: TimelineResponse['entries'][number]) {
   return (
     <>
       <strong>{action}</strong>

@@ -1,6 +1,6 @@
 // Shows one driver: its capabilities, the objects that use it, and the results of its calls.
 import { useEffect, useRef } from 'preact/hooks'
-import type { HistoryAnswer, LeaksAnswer } from '../../../protocol.ts'
+import type { HistoryResponse, LeaksResponse } from '../../../protocol.ts'
 import { Chart } from '../../components/chart.tsx'
 import { Unavailable } from '../../components/meter.tsx'
 import { Panel } from '../../components/panel.tsx'
@@ -14,7 +14,7 @@ import { queryOf, useRequest } from '../../state/use-request.ts'
 
 interface DriverPanelProps {
   readonly view: DriverView
-  readonly history: HistoryAnswer | undefined
+  readonly history: HistoryResponse | undefined
   readonly problem: string | undefined
   readonly nodeCount: number
 }
@@ -88,7 +88,7 @@ export function DriverPanel({ view, history, problem, nodeCount }: DriverPanelPr
 
 /** The leaks that `stowage leaks` finds. Unavailable if the driver has no socket on the machine of the console. */
 function Leaks({ name }: { readonly name: string }) {
-  const { value, problem } = useRequest<LeaksAnswer>(`/data/leaks${queryOf({ driver: name })}`, name)
+  const { value, problem } = useRequest<LeaksResponse>(`/data/leaks${queryOf({ driver: name })}`, name)
   if (problem) return <Unavailable reason={problem} />
   if (!value) return <span class="muted">being compared</span>
   if (value.leaks.length === 0) return <span title={value.unknown.join('\n')}>none</span>
@@ -133,7 +133,7 @@ const TABLE_SAMPLES = 30
 
 interface CallsProps {
   readonly name: string
-  readonly history: HistoryAnswer | undefined
+  readonly history: HistoryResponse | undefined
   readonly problem: string | undefined
 }
 

@@ -1,5 +1,5 @@
 // Rates and latencies of the last hour, as the console has sampled them.
-import type { Feature, HistoryAnswer, HistorySample } from '../../../protocol.ts'
+import type { Feature, HistoryResponse, HistorySample } from '../../../protocol.ts'
 import { Unavailable } from '../../components/meter.tsx'
 import { Panel } from '../../components/panel.tsx'
 import { Sparkline } from '../../components/sparkline.tsx'
@@ -62,7 +62,7 @@ export function HistoryPanel() {
 
 interface TrendProps {
   readonly title: string
-  readonly value: HistoryAnswer
+  readonly value: HistoryResponse
   readonly read: Read
   format(value: number): string
   readonly source: Feature
