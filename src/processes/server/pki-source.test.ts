@@ -21,7 +21,7 @@ afterEach(() => rm(dir, { recursive: true, maxRetries: 5 })) // a copy may still
 const clock = manualClock()
 const options = () => ({ pkiSource: sourcePath(), pkiDir: targetPath(), clock, log: silentLog })
 
-it('SYS-8 copies the shared credentials, but not the certificates of the server that created them', async () => {
+it('copies the shared credentials, but not the certificates of the server that created them', async () => {
   await writeFile(sourcePath('serving.crt'), 'of another server')
   await copyPkiSource(options())
   expect((await readdir(targetPath())).sort()).toEqual(FILES)
@@ -29,12 +29,12 @@ it('SYS-8 copies the shared credentials, but not the certificates of the server 
   expect((await stat(targetPath('ca.key'))).mode & 0o777).toBe(0o600)
 })
 
-it('SYS-8 copies nothing without a source', async () => {
+it('copies nothing without a source', async () => {
   await copyPkiSource({ ...options(), pkiSource: undefined })
   expect(await readdir(dir)).toEqual(['source'])
 })
 
-it('SYS-8 rejects a source without the CA or the token key, and names the missing files', async () => {
+it('rejects a source without the CA or the token key, and names the missing files', async () => {
   await rm(sourcePath('ca.key'))
   await rm(sourcePath('service-account.key'))
   await expect(copyPkiSource(options())).rejects.toThrow(
@@ -43,7 +43,7 @@ it('SYS-8 rejects a source without the CA or the token key, and names the missin
   expect(await readdir(dir)).toEqual(['source'])
 })
 
-it('SYS-8 names the file of an unreadable source, and --pki-dir for an unusable target', async () => {
+it('names the file of an unreadable source, and --pki-dir for an unusable target', async () => {
   await mkdir(sourcePath('revoked-certificates'))
   await expect(copyPkiSource(options())).rejects.toThrow(
     `--pki-source ${sourcePath()}: ${sourcePath('revoked-certificates')} cannot be read: EISDIR`,
@@ -60,7 +60,7 @@ it('SYS-8 names the file of an unreadable source, and --pki-dir for an unusable 
   )
 })
 
-it('SYS-8 copies a changed file, and keeps the previous files while a required one is missing', async () => {
+it('SYS-22 copies a changed file, and keeps the previous files while a required one is missing', async () => {
   await copyPkiSource(options())
   const stop = new AbortController()
   await followPkiSource(options(), stop.signal)

@@ -18,7 +18,7 @@ async function createFixture() {
 }
 
 describe('writeUpstreamConfigMaps', () => {
-  it('SYS-29 creates the ConfigMap that delegated authentication reads, and updates it only if the CA has changed', async () => {
+  it('creates the ConfigMap that delegated authentication reads, and updates it only if the CA has changed', async () => {
     const { store, write, readData } = await createFixture()
     await write('first CA')
     const firstData = await readData(AUTHENTICATION)
@@ -30,7 +30,7 @@ describe('writeUpstreamConfigMaps', () => {
     expect(store.revision).toBe(revision)
   })
 
-  it('SYS-29 publishes a CA for authenticating proxies and the names of their headers', async () => {
+  it('publishes a CA for authenticating proxies and the names of their headers', async () => {
     const { write, readData } = await createFixture()
     await write('CA')
     const { 'client-ca-file': _, 'requestheader-client-ca-file': proxyCa, ...headers } = await readData(AUTHENTICATION)
@@ -59,7 +59,7 @@ describe('writeUpstreamConfigMaps', () => {
     expect(new X509Certificate(await readProxyCa()).subject).toBe('CN=stowage-front-proxy-ca')
   })
 
-  it('SYS-29 records the date of the first start as the start of legacy token tracking', async () => {
+  it('records the date of the first start as the start of legacy token tracking', async () => {
     const { clock, write, readData } = await createFixture()
     const since = new Date(clock.nowMs()).toISOString().slice(0, 10)
     await write('CA')

@@ -4,7 +4,7 @@ import type { Clock } from '../../base/clock.ts'
 import { parseMetrics, USAGE_METRICS, type UsageByClaim } from '../../volumes/volume-usage.ts'
 
 /** Minimum interval between readings, which cover all claims. Nodes measure usage once per minute. */
-const KEEP_MS = 5_000
+const READ_INTERVAL_MS_MIN = 5_000
 
 export function createUsageReader(registry: Registry, clock: Pick<Clock, 'monotonicMs'>): () => Promise<UsageByClaim> {
   let reading: { readonly startedMs: number; readonly usage: Promise<UsageByClaim> } | undefined
@@ -14,7 +14,7 @@ export function createUsageReader(registry: Registry, clock: Pick<Clock, 'monoto
   }
   return () => {
     const nowMs = clock.monotonicMs()
-    if (!reading || nowMs - reading.startedMs >= KEEP_MS) reading = { startedMs: nowMs, usage: read() }
+    if (!reading || nowMs - reading.startedMs >= READ_INTERVAL_MS_MIN) reading = { startedMs: nowMs, usage: read() }
     return reading.usage
   }
 }

@@ -28,7 +28,7 @@ const facts = (capabilities: {
 })
 
 describe('deriveObjects', () => {
-  it('SYS-6 derives the fields of the CSIDriver and the class from capabilities', () => {
+  it('derives the fields of the CSIDriver and the class from capabilities', () => {
     const arbitraryFacts = fc.record({
       plugin: fc.subarray([...PLUGIN]),
       controller: fc.subarray([...CONTROLLER]),
@@ -55,7 +55,7 @@ describe('deriveObjects', () => {
     )
   })
 
-  it('SYS-6 describes a driver without capabilities, and one that only expands offline', () => {
+  it('describes a driver without capabilities, and one that only expands offline', () => {
     expect(describeCapabilities(facts({}))).toEqual([])
     const offline = {
       ...facts({ controller: ['EXPAND_VOLUME', 'MODIFY_VOLUME'] }),

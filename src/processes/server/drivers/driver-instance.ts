@@ -50,9 +50,9 @@ const POLL_MS_MAX = 1_000
 /** A command that has not created its socket after this time is reported as a problem; the wait continues. */
 const START_MS_MAX = 5_000
 /** Interval at which a ready driver is checked for a recreated socket. */
-const WATCH_MS = 500
+const SOCKET_CHECK_MS = 500
 /** Interval at which a ready driver is inspected, to detect that it no longer responds. */
-const PROBE_MS = 10_000
+const PROBE_INTERVAL_MS = 10_000
 
 export interface DriverInstance {
   run(signal: AbortSignal): Promise<void>
@@ -111,9 +111,9 @@ export function createDriverInstance(options: DriverInstanceOptions): DriverInst
   async function watchReady(socketId: string, signal: AbortSignal): Promise<void> {
     let lastProbeMs = clock.monotonicMs()
     for (;;) {
-      await clock.sleep(WATCH_MS, signal)
+      await clock.sleep(SOCKET_CHECK_MS, signal)
       if ((await readSocketId(socket)) !== socketId) return
-      if (clock.monotonicMs() - lastProbeMs < PROBE_MS) continue
+      if (clock.monotonicMs() - lastProbeMs < PROBE_INTERVAL_MS) continue
       await withConnection((connection) => inspectDriver(connection, socket, signal))
       lastProbeMs = clock.monotonicMs()
     }

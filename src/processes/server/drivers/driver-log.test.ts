@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(dir, { recursive: true }))
 
-it("SYS-6 keeps a driver's output in two files of bounded size", async () => {
+it("keeps a driver's output in two files of bounded size", async () => {
   const path = join(dir, 'bounded')
   const log = await openDriverLog(path, { bytesMax: 100 })
   const lines = Array.from({ length: 50 }, (_, index) => Buffer.from(`line ${index} ${'x'.repeat(20)}\n`))
@@ -23,7 +23,7 @@ it("SYS-6 keeps a driver's output in two files of bounded size", async () => {
   expect(`${previous}${current}`).toBe(lines.slice(-(previous + current).split('\n').length + 1).join(''))
 })
 
-it('SYS-6 quotes the beginning and the end of long output', async () => {
+it('quotes the beginning and the end of long output', async () => {
   const log = await openDriverLog(join(dir, 'long'))
   const lines = Array.from({ length: 2_000 }, (_, index) => Buffer.from(`line ${index}\n`))
   await log.follow(Readable.from(lines))
@@ -32,7 +32,7 @@ it('SYS-6 quotes the beginning and the end of long output', async () => {
   await log.close()
 })
 
-it('SYS-6 quotes the lines of the current process without control characters', async () => {
+it('quotes the lines of the current process without control characters', async () => {
   const log = await openDriverLog(join(dir, 'tail'))
   await log.follow(Readable.from([Buffer.from('earlier\n')]))
   log.startRun()

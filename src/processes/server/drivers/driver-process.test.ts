@@ -68,7 +68,7 @@ const readRecord = async (): Promise<ProcessIdentity> => JSON.parse(await readFi
 const isRecorded = async () => existsSync(recordFile) && (await readRecord()).pid !== undefined
 
 describe('createDriverProcess', () => {
-  it('SYS-6 restarts a process that exits, with exponential backoff, and keeps its last output', async () => {
+  it('restarts a process that exits, with exponential backoff, and keeps its last output', async () => {
     const { process, exits, stop } = start('echo "cannot open the disk" >&2; exit 3')
     await waitUntil(() => exits.length === 3)
     expect(exits).toEqual(['exited with code 3, 250 ms', 'exited with code 3, 500 ms', 'exited with code 3, 1000 ms'])
@@ -78,7 +78,7 @@ describe('createDriverProcess', () => {
     expect(existsSync(recordFile)).toBe(false)
   })
 
-  it('SYS-6 passes the socket in CSI_ENDPOINT, and reports a program that does not exist', async () => {
+  it('passes the socket in CSI_ENDPOINT, and reports a program that does not exist', async () => {
     const { exits, stop } = start('echo "$CSI_ENDPOINT"; exec missing-driver')
     await waitUntil(() => exits.length === 1)
     await stop()
@@ -86,7 +86,7 @@ describe('createDriverProcess', () => {
     expect(driverLog.quoteLines()).toEqual([`unix://${socket}`, expect.stringContaining('missing-driver')])
   })
 
-  it('SYS-6 ends the process and its children', async () => {
+  it('ends the process and its children', async () => {
     const { process, stop } = start(`sleep 1000 & echo $! > ${dir}/child; wait`)
     await waitUntil(() => existsSync(join(dir, 'child')) && statSync(join(dir, 'child')).size > 0)
     await waitUntil(isRecorded)
@@ -108,7 +108,7 @@ describe('a driver that runs as another user', () => {
     onTestFinished(() => kill.mockRestore())
   }
 
-  it("SYS-6 is reported with the command that ends it, and does not block the server's shutdown", async () => {
+  it("is reported with the command that ends it, and does not block the server's shutdown", async () => {
     const { process: driver, stop, errors } = start('sleep 1000')
     await waitUntil(isRecorded)
     const { pid } = driver
@@ -119,7 +119,7 @@ describe('a driver that runs as another user', () => {
     expect(existsSync(recordFile)).toBe(true)
   })
 
-  it('SYS-6 is reported by the next server, which starts anyway', async () => {
+  it('is reported by the next server, which starts anyway', async () => {
     const child = spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' })
     await once(child, 'spawn')
     onTestFinished(() => void execFileSync('kill', ['-KILL', String(child.pid)]))
@@ -148,7 +148,7 @@ describe('endOrphanedProcess', () => {
     return { child, identity: await identifyProcess(child.pid!) }
   }
 
-  it('SYS-6 ends the recorded process of a killed server', async () => {
+  it('ends the recorded process of a killed server', async () => {
     const { child, identity } = await startOrphan()
     const exit = once(child, 'exit')
     await writeFile(recordFile, JSON.stringify(identity))
@@ -157,7 +157,7 @@ describe('endOrphanedProcess', () => {
     expect(existsSync(recordFile)).toBe(false)
   })
 
-  it('SYS-6 does not end a process that reuses the recorded PID', async () => {
+  it('does not end a process that reuses the recorded PID', async () => {
     const { child, identity } = await startOrphan()
     await writeFile(recordFile, JSON.stringify({ ...identity, startTicks: '1' }))
     await end()
@@ -165,7 +165,7 @@ describe('endOrphanedProcess', () => {
     child.kill('SIGKILL')
   })
 
-  it('SYS-6 finds a process with an incomplete record by its environment', async () => {
+  it('finds a process with an incomplete record by its environment', async () => {
     const { child } = await startOrphan({ [SOCKET_VARIABLE]: socket })
     const exit = once(child, 'exit')
     const { child: otherChild, identity: otherIdentity } = await startOrphan({ [SOCKET_VARIABLE]: `${socket}2` })

@@ -23,7 +23,7 @@ export interface DriverProcessOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** Called with the reason when the process has exited or could not be started. It is restarted after `afterMs`. */
+  /** Called with the reason when the process has exited or could not be started. The command is restarted after `afterMs`. */
   onExit(exit: { readonly reason: string; readonly afterMs: number }): void
 }
 
@@ -38,7 +38,7 @@ export interface DriverProcess {
 
 const RESTART_BACKOFF = { baseMs: 500, maxMs: 30_000 }
 /** After a run longer than this, the backoff starts again at its minimum. */
-const STABLE_MS = 60_000
+const STABLE_RUN_MS_MIN = 60_000
 /** Time between SIGTERM and SIGKILL. Shorter than the server's own shutdown limit. */
 const STOP_MS_MAX = 5_000
 
@@ -120,7 +120,7 @@ export function createDriverProcess(options: DriverProcessOptions): DriverProces
         const startMs = clock.monotonicMs()
         const reason = await runOnce(signal).catch((error: Error) => (signal.aborted ? undefined : error.message))
         if (reason === undefined || signal.aborted) return
-        failures = clock.monotonicMs() - startMs > STABLE_MS ? 0 : failures + 1
+        failures = clock.monotonicMs() - startMs > STABLE_RUN_MS_MIN ? 0 : failures + 1
         const afterMs = Math.round(backoffMs(RESTART_BACKOFF, Math.max(0, failures - 1), random))
         onExit({ reason, afterMs })
         await clock.sleep(afterMs, signal).catch(() => {}) // rejects when the signal is aborted

@@ -5,23 +5,20 @@ import { expandCommand, isPerNode, nameCommands } from './driver-source.ts'
 describe('expandCommand', () => {
   const values = { socket: '/data/csi.sock', node: 'node-1', dir: '/data/dir' }
 
-  it('SYS-6 replaces the three placeholders, and keeps other braces', () => {
+  it('replaces the three placeholders, and keeps other braces', () => {
     const command = `d --endpoint unix://{socket} --nodeid={node} --pools '[{"path":"{dir}"}]' {other}`
     expect(expandCommand(command, values)).toBe(
       `d --endpoint unix:///data/csi.sock --nodeid=node-1 --pools '[{"path":"/data/dir"}]' {other}`,
     )
   })
 
-  it.each(['/my data/csi.sock', "/it's/$HOME/`id`/csi.sock", '/a;b/*.sock'])(
-    'SYS-6 quotes %s for the shell',
-    (socket) => {
-      const command = expandCommand('printf %s {socket}', { ...values, socket })
-      expect(execFileSync('/bin/sh', ['-c', command], { encoding: 'utf8' })).toBe(socket)
-    },
-  )
+  it.each(['/my data/csi.sock', "/it's/$HOME/`id`/csi.sock", '/a;b/*.sock'])('quotes %s for the shell', (socket) => {
+    const command = expandCommand('printf %s {socket}', { ...values, socket })
+    expect(execFileSync('/bin/sh', ['-c', command], { encoding: 'utf8' })).toBe(socket)
+  })
 })
 
-it('SYS-6 isPerNode returns true for a source with {node}', () => {
+it('isPerNode returns true for a source with {node}', () => {
   expect(isPerNode({ is: 'command', command: 'd --nodeid {node}' })).toBe(true)
   expect(isPerNode({ is: 'command', command: 'd --endpoint {socket}' })).toBe(false)
   expect(isPerNode({ is: 'socket', path: '/run/{node}.sock' })).toBe(true)
@@ -39,6 +36,6 @@ it.each([
   [['"$DRIVER" {socket}'], ['driver']],
   [['{socket}'], ['driver']],
   [[`/opt/${'long'.repeat(20)}`], ['longlonglonglonglonglong']],
-])('SYS-6 nameCommands returns for the commands %j the names %j', (commands, names) => {
+])('nameCommands returns for the commands %j the names %j', (commands, names) => {
   expect(nameCommands(commands)).toEqual(names)
 })

@@ -36,7 +36,7 @@ describe('inspectDriver', () => {
     expect([node, notes]).toEqual([{ id: 'a', segments: { 'x/node': 'a' }, maxVolumes: 7 }, []])
   })
 
-  it('SYS-6 adds a note for each missing feature that CSI requires or that pods need', async () => {
+  it('adds a note for each missing feature that CSI requires or that pods need', async () => {
     await fixture.serve({ identity: { getPluginInfo: async () => ({ name: 'a.b' }) } })
     expect((await inspect()).notes).toEqual([
       expect.stringContaining('no vendor_version'),
@@ -69,7 +69,7 @@ describe('inspectDriver', () => {
     ['that is not ready', { probe: async () => ({ ready: false }) }, /Probe reports that the driver is not ready/],
     ['that fails Probe', { probe: fail('FAILED_PRECONDITION', 'no disk') }, /Probe failed.*no disk/],
   ]
-  it.each(identityProblems)('SYS-6 explains the problem of a driver %s', async (_name, identity, message) => {
+  it.each(identityProblems)('explains the problem of a driver %s', async (_name, identity, message) => {
     const served = { getPluginInfo: identity.getPluginInfo }
     if (identity.getPluginInfo) {
       // The fixture reads the name before it listens.
@@ -90,12 +90,12 @@ describe('inspectDriver', () => {
     ['without an ID', { nodeId: '' }, /empty node_id/],
     ['with a long ID', { nodeId: 'x'.repeat(193) }, /node_id of 193 bytes; a CSINode can hold 192/],
     ['with a negative limit', { nodeId: 'a', maxVolumesPerNode: -1n }, /must not be negative/],
-  ])('SYS-6 explains the problem of a node %s', async (_name, info, message) => {
+  ])('explains the problem of a node %s', async (_name, info, message) => {
     await fixture.serve({ node: nodeService(info) })
     await expect(inspect()).rejects.toThrow(message)
   })
 
-  it('SYS-6 explains a Node service without NodeGetInfo', async () => {
+  it('explains a Node service without NodeGetInfo', async () => {
     const capabilities = [{ type: { case: 'rpc' as const, value: { type: 1 } } }]
     await fixture.serve({ node: { nodeGetCapabilities: async () => ({ capabilities }) } })
     await expect(inspect()).rejects.toThrow(/Implement NodeGetInfo/)
@@ -130,7 +130,7 @@ describe('a socket that is not a driver', () => {
     return inspectDriver(driver, path, signal).finally(() => driver.close())
   }
 
-  it('SYS-6 explains a missing path and a file that is not a socket', async () => {
+  it('explains a missing path and a file that is not a socket', async () => {
     await expect(readSocketId(path)).rejects.toThrow(NotListeningError)
     await expect(readSocketId(path)).rejects.toThrow(`there is no socket at ${path}`)
     await writeFile(path, '')
@@ -142,12 +142,12 @@ describe('a socket that is not a driver', () => {
   it.each([
     ['answers nonsense', (socket: Socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')],
     ['closes the connection', (socket: Socket) => void socket.destroy()],
-  ])('SYS-6 explains a process that %s', async (_name, onConnection) => {
+  ])('explains a process that %s', async (_name, onConnection) => {
     await listen(onConnection)
     await expect(inspect()).rejects.toThrow(/does not speak gRPC$/)
   })
 
-  it('SYS-6 explains a process that accepts connections but does not respond', async () => {
+  it('explains a process that accepts connections but does not respond', async () => {
     await listen(() => {})
     await expect(inspect(50)).rejects.toThrow(/accepts connections, but does not respond to GetPluginInfo/)
   })
@@ -159,7 +159,7 @@ it.each([
   ['a problem', 'Driver.Example.com', /no CSIDriver or StorageClass can exist/],
   ['a problem', 'a b', /no CSIDriver/],
   ['a problem', '', /returns no name/],
-])('SYS-6 findNameProblem returns %s for the name %j', (_result, name, message) => {
+])('findNameProblem returns %s for the name %j', (_result, name, message) => {
   const problem = findNameProblem(name)
   if (message) expect(problem).toMatch(message)
   else expect(problem).toBeUndefined()

@@ -133,7 +133,7 @@ async function readNode(driver: CsiDriver, { node: capabilities }: DriverFacts, 
     if (!isUnimplemented(error)) throw new Error(`NodeGetInfo failed: ${describeError(error)}`)
     if (capabilities.size > 0)
       throw new Error(
-        'the driver has a Node service without NodeGetInfo, which Stowage needs to register it. Implement NodeGetInfo: it returns the ' +
+        'the driver has a Node service without NodeGetInfo, which Stowage needs to register the driver. Implement NodeGetInfo: it returns the ' +
           'node_id that ControllerPublishVolume gets',
       )
     return undefined

@@ -1,5 +1,5 @@
 // Ends the driver processes that a killed server left running. The record has the PID of the driver and its start time, because
-// the kernel reuses PIDs. Its other processes are found by an environment variable.
+// the kernel reuses PIDs. The other processes of the driver are found by an environment variable.
 import { readdir, readFile, rm } from 'node:fs/promises'
 import type { Clock } from '../../../base/clock.ts'
 import { errorCode } from '../../../base/disk-error.ts'
@@ -47,7 +47,7 @@ export async function endOrphanedProcess({ recordFile, mark, clock, log }: Orpha
   if (running.length > 0)
     log.error(
       { pids: running.map(({ pid }) => pid), socket: mark },
-      'cannot end the driver process that a killed server left running: it does not react to SIGKILL, or runs as another user. ' +
+      'cannot end the driver process that a killed server left running: the process does not react to SIGKILL, or runs as another user. ' +
         `End it with: sudo kill -KILL ${running.map(({ pid }) => pid).join(' ')}`,
     )
   await rm(recordFile, { force: true })

@@ -44,7 +44,7 @@ describe('writeDriverObjects', () => {
     await createLocalDriverObjects(client, { mayBeDefault: true })
   })
 
-  it('SYS-6 creates both objects, and makes the class the default class in place of `local`', async () => {
+  it('creates both objects, and makes the class the default class in place of `local`', async () => {
     const objects = await write(facts(['CREATE_DELETE_VOLUME', 'PUBLISH_UNPUBLISH_VOLUME']))
     expect(objects).toMatchObject({ isDefaultClass: true, notes: [] })
     expect(await listDefaults()).toEqual([NAME])
@@ -54,25 +54,25 @@ describe('writeDriverObjects', () => {
     expect((await readClass()).metadata.resourceVersion).toBe(metadata.resourceVersion) // nothing is written again
   })
 
-  it('SYS-6 does not make the class of a second driver the default class', async () => {
+  it('does not make the class of a second driver the default class', async () => {
     expect(await write(facts(['CREATE_DELETE_VOLUME']), false)).toMatchObject({ isDefaultClass: false, notes: [] })
     expect(await listDefaults()).toEqual(['local'])
   })
 
-  it('SYS-6 creates no class for a driver without CREATE_DELETE_VOLUME', async () => {
+  it('creates no class for a driver without CREATE_DELETE_VOLUME', async () => {
     const { storageClass, notes } = await write(facts(['PUBLISH_UNPUBLISH_VOLUME']))
     expect(storageClass).toBeUndefined()
     expect(notes).toEqual([expect.stringContaining('no CREATE_DELETE_VOLUME')])
   })
 
-  it('SYS-6 keeps a default class that a user created', async () => {
+  it('keeps a default class that a user created', async () => {
     const metadata = { name: 'fast', annotations: { [IS_DEFAULT]: 'true' } }
     await client.create(storageClassKind, { metadata, provisioner: 'other' } as never)
     const { isDefaultClass, notes } = await write(facts(['CREATE_DELETE_VOLUME']))
     expect([isDefaultClass, notes]).toEqual([false, [expect.stringContaining('fast stays the default class')]])
   })
 
-  it('SYS-6 updates the objects if the capabilities change, even in immutable fields', async () => {
+  it('updates the objects if the capabilities change, even in immutable fields', async () => {
     await write(facts(['CREATE_DELETE_VOLUME']))
     await client.patch(
       storageClassKind,
@@ -91,7 +91,7 @@ describe('writeDriverObjects', () => {
     })
   })
 
-  it('SYS-6 keeps attachRequired while volumes of the driver exist, and reports it', async () => {
+  it('keeps attachRequired while volumes of the driver exist, and reports it', async () => {
     await write(facts(['CREATE_DELETE_VOLUME']))
     await createVolume()
     const { notes } = await write(facts(['CREATE_DELETE_VOLUME', 'PUBLISH_UNPUBLISH_VOLUME']))
@@ -99,7 +99,7 @@ describe('writeDriverObjects', () => {
     expect((await readDriver()).spec.attachRequired).toBe(false)
   })
 
-  it('SYS-6 does not update objects that a user changed, nor recreate a deleted class', async () => {
+  it('does not update objects that a user changed, nor recreate a deleted class', async () => {
     await write(facts(['CREATE_DELETE_VOLUME']))
     await client.patch(storageClassKind, { name: NAME }, { type: 'merge', body: { allowVolumeExpansion: true } })
     await client.patch(csiDriverKind, { name: NAME }, { type: 'merge', body: { spec: { podInfoOnMount: true } } })
@@ -111,7 +111,7 @@ describe('writeDriverObjects', () => {
     expect(await write(facts(['CREATE_DELETE_VOLUME']))).toMatchObject({ storageClass: undefined })
   })
 
-  it('SYS-6 uses objects that a user created first', async () => {
+  it('uses objects that a user created first', async () => {
     await client.create(csiDriverKind, { metadata: { name: NAME }, spec: { attachRequired: false } } as never)
     await client.create(storageClassKind, { metadata: { name: 'gold' }, provisioner: NAME } as never)
     const { csiDriver, storageClass } = await write(facts(['CREATE_DELETE_VOLUME', 'PUBLISH_UNPUBLISH_VOLUME']))
@@ -128,7 +128,7 @@ it.each([
   ['replace', { a: 9, b: 2 }, '{"a":9,"b":2}'],
   ['leave', { a: 9, b: 2 }, '{"a":9,"b":4}'],
   ['leave', { a: 9, b: 2 }, undefined],
-] as const)('SYS-6 planObject plans %s for %j with annotation %j', (action, content, recordedContent) => {
+] as const)('planObject plans %s for %j with annotation %j', (action, content, recordedContent) => {
   const derivedContent = { a: 1, b: 2 }
   expect(planObject({ content, recordedContent, derivedContent, immutableFields: ['a'] })).toEqual({ do: action })
 })

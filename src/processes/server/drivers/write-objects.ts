@@ -1,6 +1,6 @@
 // Creates a driver's CSIDriver and StorageClass, and updates them at later starts if its capabilities have changed. An annotation
-// records the derived content: an object that differs from it was changed by a user and is not updated. A deleted class is not
-// recreated.
+// records the derived content: an object that differs from this content was changed by a user and is not updated. A deleted class
+// is not recreated while the derived CSIDriver exists.
 import type { Stored } from '../../../api/kind.ts'
 import { csiDriverKind } from '../../../api/kinds/csi-driver/csi-driver.ts'
 import type { CSIDriver } from '../../../api/kinds/csi-driver/csi-driver-schema.ts'
@@ -117,7 +117,7 @@ async function writeDriver({ facts, client, derivedSpec, existingDriver }: Write
       if (volumes.some(({ spec }) => spec?.csi?.driver === facts.name))
         return (
           `The CSIDriver ${facts.name} has attachRequired ${existingDriver?.spec.attachRequired}, but the driver's capabilities ` +
-          `imply ${derivedSpec.attachRequired}. It stays as it is while volumes of the driver exist: delete them and restart.`
+          `imply ${derivedSpec.attachRequired}. The CSIDriver stays as it is while volumes of the driver exist: delete the volumes and restart.`
         )
       await client.delete(csiDriverKind, ref, { uid: existingDriver!.metadata.uid })
       await client.create(csiDriverKind, { metadata, spec: { ...derivedSpec } })

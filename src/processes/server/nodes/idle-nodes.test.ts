@@ -38,7 +38,7 @@ describe('markIdleNodes', () => {
     }
   }
 
-  it('SYS-1 marks nodes beyond the count as not ready, with a message, and taints them', async () => {
+  it('marks nodes beyond the count as not ready, with a message, and taints them', async () => {
     expect(await mark(1)).toEqual(['node-2', 'node-10'])
     expect(await readStatus('node-10')).toEqual({
       ready: 'Unknown',
@@ -48,14 +48,14 @@ describe('markIdleNodes', () => {
     for (const name of ['node-1', 'other']) expect(await readStatus(name)).toMatchObject({ ready: 'True', taints: [] })
   })
 
-  it('SYS-1 does not change nodes that are already marked', async () => {
+  it('does not change nodes that are already marked', async () => {
     await mark(1)
     const markedNode = await client.get(nodeKind, { name: 'node-2' })
     expect(await mark(1)).toEqual(['node-2', 'node-10'])
     expect(await client.get(nodeKind, { name: 'node-2' })).toEqual(markedNode)
   })
 
-  it('SYS-1 skips nodes without a Node object and returns no names without a directory', async () => {
+  it('skips nodes without a Node object and returns no names without a directory', async () => {
     await client.delete(nodeKind, { name: 'node-2' })
     await writeFile(join(dir, 'node-3'), '')
     expect(await mark(1)).toEqual(['node-10'])

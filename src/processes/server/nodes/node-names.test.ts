@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { directoryOf, localNodeNames, parseNodeNumber, sharedNodeNames } from './node-names.ts'
 
 describe('the names of nodes', () => {
-  it('SYS-8 contain the host and differ between data directories on a shared store', () => {
+  it('contain the host and differ between data directories on a shared store', () => {
     const nameOf = sharedNodeNames({ hostname: 'Web_1.example.com', dataDir: '/data/a' })
     expect(nameOf(2)).toMatch(/^web-1-example-com-[0-9a-f]{4}-2$/)
     expect(sharedNodeNames({ hostname: 'Web_1.example.com', dataDir: '/data/a' })(2)).toBe(nameOf(2))
