@@ -15,8 +15,8 @@ describe('the console', () => {
   it.each(ROUTES)('SYS-13 rejects a host other than the loopback address on %s', async (path) => {
     const console = await startConsole(nowhere)
     for (const host of ['evil.example', `evil.example:${console.listener.port}`, '127.0.0.1', '127.0.0.1:1']) {
-      const answer = await console.send(path, { headers: { host } })
-      expect(answer).toMatchObject({ status: 421, body: { kind: 'Status', reason: 'MisdirectedRequest' } })
+      const response = await console.send(path, { headers: { host } })
+      expect(response).toMatchObject({ status: 421, body: { kind: 'Status', reason: 'MisdirectedRequest' } })
     }
   })
 
@@ -42,9 +42,9 @@ describe('the console', () => {
     const console = await startConsole(nowhere)
     const headers = { origin: console.origin, 'content-type': 'application/json' }
     for (const body of [{ token: 'wrong' }, {}, { token: 1 }]) {
-      const answer = await console.send('/session', { method: 'POST', headers, body })
-      expect(answer).toMatchObject({ status: 401, body: { reason: 'SessionRequired' } })
-      expect(answer.headers['set-cookie']).toBeUndefined()
+      const response = await console.send('/session', { method: 'POST', headers, body })
+      expect(response).toMatchObject({ status: 401, body: { reason: 'SessionRequired' } })
+      expect(response.headers['set-cookie']).toBeUndefined()
     }
     expect(console.token).toMatch(/^[\w-]{43}$/) // 256 bits
     const [cookie] = (await console.signIn()).headers['set-cookie']!
@@ -61,8 +61,10 @@ describe('the console', () => {
     const clock = manualClock()
     const console = await startConsole(nowhere, { clock: { ...clock, after: clock.after, sleep: clock.sleep } })
     for (const path of ['/k8s/api/v1/pods', '/data/info']) {
-      const answer = await console.send(path, { headers: { cookie: `stowage-console-${console.listener.port}=guess` } })
-      expect(answer).toMatchObject({ status: 401, body: { kind: 'Status', reason: 'SessionRequired' } })
+      const response = await console.send(path, {
+        headers: { cookie: `stowage-console-${console.listener.port}=guess` },
+      })
+      expect(response).toMatchObject({ status: 401, body: { kind: 'Status', reason: 'SessionRequired' } })
     }
     await console.signIn()
     expect((await console.request('/data/nothing')).status).toBe(404)

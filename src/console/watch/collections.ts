@@ -6,7 +6,7 @@ import type { Logger } from '../../base/log.ts'
 import type { Transport } from '../../client/http/transport.ts'
 import type { Connection } from '../../client/index.ts'
 import { parseApiPath } from '../forward/forward-rules.ts'
-import { type CollectionSubscriber, followCollection, type WatchedCollection } from './watched-collection.ts'
+import { type CollectionSubscriber, createWatchedCollection, type WatchedCollection } from './watched-collection.ts'
 
 export interface Collections {
   /**
@@ -32,7 +32,7 @@ export interface CollectionsOptions {
  * How long a collection without subscribers is still watched. Hidden tabs close their socket and open it again when they are
  * shown.
  */
-const LINGER_MS = 60_000
+const UNUSED_WATCH_MS = 60_000
 /** Further collections are rejected with 429. */
 const COLLECTIONS_MAX = 128
 /** Limit for the JSON of all objects. A collection that would exceed it is rejected with 413. */
@@ -76,7 +76,7 @@ export function createCollections(options: CollectionsOptions): Collections {
       )
     }
     const controller = new AbortController()
-    const collection = followCollection({
+    const collection = createWatchedCollection({
       ...{ transport, clock, random, path, checkMemory, server: connection.server, signal: controller.signal },
       invalidateCredentials: () => connection.invalidateCredentials?.(),
     })
@@ -103,7 +103,7 @@ export function createCollections(options: CollectionsOptions): Collections {
           collection.subscribers.delete(subscriber)
           if (collection.subscribers.size > 0) return
           entry.cancelLinger()
-          entry.cancelLinger = clock.after(LINGER_MS, () => stop(path, entry))
+          entry.cancelLinger = clock.after(UNUSED_WATCH_MS, () => stop(path, entry))
         },
       }
     },

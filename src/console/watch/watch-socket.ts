@@ -18,9 +18,9 @@ export interface WatchSocketOptions {
 const BATCH_MS = 100
 /** Nothing is added to the socket's buffer while it has more than this. */
 const BUFFERED_BYTES_MAX = 1024 * 1024
-const PING_MS = 20_000
-/** A socket that has not answered this many pings is closed. */
-const PINGS_UNANSWERED_MAX = 3
+const PING_INTERVAL_MS = 20_000
+/** A socket is closed after this many pings without a pong. */
+const PINGS_WITHOUT_PONG_MAX = 3
 /** Further watches of the tab are rejected with 429. */
 const WATCHES_MAX = 64
 /** Close code for a session that has ended: the page must not open the socket again with the same session. */
@@ -89,16 +89,16 @@ export function serveWatchSocket({ socket, collections, clock, signal }: WatchSo
     }
   })
 
-  let unansweredPings = 0
+  let pingsWithoutPong = 0
   socket.on('pong', () => {
-    unansweredPings = 0
+    pingsWithoutPong = 0
   })
   const ping = () => {
-    if (unansweredPings++ >= PINGS_UNANSWERED_MAX) return socket.terminate()
+    if (pingsWithoutPong++ >= PINGS_WITHOUT_PONG_MAX) return socket.terminate()
     socket.ping()
-    cancelPing = clock.after(PING_MS, ping)
+    cancelPing = clock.after(PING_INTERVAL_MS, ping)
   }
-  let cancelPing = clock.after(PING_MS, ping)
+  let cancelPing = clock.after(PING_INTERVAL_MS, ping)
 
   const endSession = () => socket.close(SESSION_ENDED_CODE, 'the session has ended')
   signal.addEventListener('abort', endSession, { once: true })

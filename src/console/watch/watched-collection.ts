@@ -11,9 +11,9 @@ import { trimObject } from './trim-object.ts'
 export type ChangeType = 'ADDED' | 'MODIFIED' | 'DELETED'
 
 export interface CollectionSubscriber {
-  /** Objects of the list before it is complete are ADDED. */
+  /** The objects of the first list are ADDED as its pages arrive; a later list reports only the differences. */
   onChange(uid: string, type: ChangeType): void
-  /** The list is complete, the revision has advanced, or a watch works again after an error. */
+  /** Called when a list is complete, a bookmark has advanced the revision, or a watch works again after an error. */
   onSynced(): void
   onError(error: CollectionError): void
 }
@@ -52,7 +52,7 @@ const WATCH_MS_MIN = 1_000
 /** Responses that a retry would not change. 413 is the console's own limit. */
 const FINAL_CODES: ReadonlySet<number> = new Set([400, 403, 404, 405, 413])
 
-export function followCollection(options: CollectionOptions): WatchedCollection {
+export function createWatchedCollection(options: CollectionOptions): WatchedCollection {
   const { clock, random, signal, checkMemory } = options
   const state = createObjectState()
   const subscribers = new Set<CollectionSubscriber>()

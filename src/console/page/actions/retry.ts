@@ -11,8 +11,8 @@ export async function retryNow(body: RetryRequest): Promise<void> {
       operations === undefined
         ? ''
         : operations.length === 0
-          ? ' It has no operation in progress or waiting.'
-          : ` It concerns ${operations.length === 1 ? '1 operation' : `${operations.length} operations`}.`
+          ? ' The object has no operation in progress or waiting.'
+          : ` The retry concerns ${operations.length === 1 ? '1 operation' : `${operations.length} operations`}.`
     showToast(`Requested a retry of ${label}.${effect}`)
   } catch (error) {
     showToast(messageOf(error), 'bad')

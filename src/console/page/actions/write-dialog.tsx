@@ -86,7 +86,7 @@ export function WriteDialog(props: WriteDialogProps) {
         {check.is === 'accepted' && problem.value === undefined && (
           <p class="status tone-ok">
             <StatusIcon tone="ok" />
-            The server accepts it (dry run).
+            The server accepts the change (dry run).
           </p>
         )}
         {check.is === 'checking' && <p class="muted">Checking with the server (dry run)…</p>}

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { Icon } from './icon.tsx'
 
-const CONFIRM_MS = 1_500
+const COPIED_NOTE_MS = 1_500
 
 export function CopyButton({ text, label }: { readonly text: string; readonly label: string }) {
   const isCopied = useSignal(false)
@@ -11,7 +11,7 @@ export function CopyButton({ text, label }: { readonly text: string; readonly la
     isCopied.value = true
     setTimeout(() => {
       isCopied.value = false
-    }, CONFIRM_MS)
+    }, COPIED_NOTE_MS)
   }
   return (
     <button

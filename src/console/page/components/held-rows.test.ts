@@ -9,6 +9,6 @@ it.each([
   ['abc', 'bc', 1],
   ['abc', 'acb', 2],
   ['abc', 'bcd', 2],
-])('counts the changes from %s to %s as %d', (before, after, count) => {
+])('countChangedRows returns for the rows %s and then %s the number %d', (before, after, count) => {
   expect(countChangedRows(rows(before), rows(after))).toBe(count)
 })

@@ -5,7 +5,7 @@ import { scope, setScope } from '../state/scope.ts'
 
 export function ScopeChoice() {
   const namespace = useSignal('')
-  const suggestion = info.answer.value.value?.namespace ?? 'default'
+  const suggestion = info.state.value.value?.namespace ?? 'default'
   return (
     <form
       class="form-row scope"

@@ -54,7 +54,9 @@ function findUnreadyNodes(nodes: Iterable<NodeRow>): AttentionItem[] {
       key: `node ${name}`,
       tone: isOut ? 'warn' : 'bad',
       title: `Node ${name} is not ready`,
-      cause: isOut ? 'It is marked as out of service.' : (readyMessage ?? readyReason ?? 'The node does not report.'),
+      cause: isOut
+        ? 'The node is marked as out of service.'
+        : (readyMessage ?? readyReason ?? 'The node does not report.'),
       href: linkTo('nodes', { node: name }),
       count: 1,
     })

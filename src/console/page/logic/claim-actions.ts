@@ -21,7 +21,7 @@ interface ActionContext {
   readonly storageClass: ClassRow | undefined
   /** The attributes classes of the volume's driver. */
   readonly attributesClasses: readonly AttributesClassRow[]
-  /** Undefined until the server has answered. */
+  /** Undefined until the server has responded. */
   readonly mayPatch: boolean | undefined
   readonly mayDelete: boolean | undefined
   /** Whether there is no cause or unfinished operation that a retry could resolve. */

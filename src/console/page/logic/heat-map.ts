@@ -16,7 +16,7 @@ export interface HeatCell {
   readonly measuredVolumes: number
   /** The claims in the segment, as namespace/name. */
   readonly claims: readonly string[]
-  /** Names of the capacity reports. */
+  /** The capacity reports, as namespace/name. */
   readonly reports: readonly string[]
 }
 

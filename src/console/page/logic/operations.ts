@@ -59,7 +59,7 @@ const SORT_KEYS: Readonly<Record<string, (row: OperationRow) => string | number 
   reason: ({ reason }) => reason || undefined,
   attempts: ({ attempts }) => attempts,
   next: ({ nextMs }) => nextMs,
-  answer: ({ answer }) => answer,
+  answer: ({ lastResponse }) => lastResponse,
   age: ({ startedMs }) => startedMs,
 }
 

@@ -114,7 +114,7 @@ export interface OperationRow extends NamedRow {
   readonly nextMs: number | undefined
   readonly driver: string | undefined
   /** Method and code of the driver's last failed response, such as `CreateVolume: ResourceExhausted`. */
-  readonly answer: string | undefined
+  readonly lastResponse: string | undefined
   readonly waitsFor: string | undefined
   readonly searchText: string
 }
@@ -136,7 +136,7 @@ export function projectOperation(object: ConsoleObject): OperationRow {
     startedMs: timeOf(operation.started),
     nextMs: timeOf(operation.nextAttempt),
     driver: intern(driverAnswer?.driver),
-    answer: driverAnswer ? intern(`${driverAnswer.method}: ${driverAnswer.code}`) : undefined,
+    lastResponse: driverAnswer ? intern(`${driverAnswer.method}: ${driverAnswer.code}`) : undefined,
     waitsFor: waitsFor ? shortRef(waitsFor.kind ?? '', waitsFor.name ?? '') : undefined,
   }
   const searchText = [
@@ -147,7 +147,7 @@ export function projectOperation(object: ConsoleObject): OperationRow {
     row.component,
     row.phase,
     row.reason,
-    row.answer,
+    row.lastResponse,
     row.driver,
     row.message,
   ]

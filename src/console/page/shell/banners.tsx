@@ -47,7 +47,7 @@ function ConnectionBanner() {
 }
 
 function ServerBanner() {
-  const problem = info.answer.value.value?.server.problem
+  const problem = info.state.value.value?.server.problem
   const { error } = claims.state.value
   const message = problem ?? (error?.retryAfterMs === undefined ? undefined : error.message)
   if (message === undefined || socket.state.value.is === 'lost') return null

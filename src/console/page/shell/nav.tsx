@@ -46,7 +46,7 @@ export const Nav = () => (
 )
 
 function NavFoot() {
-  const { value } = info.answer.value
+  const { value } = info.state.value
   return (
     <div class="nav-foot">
       {value && (

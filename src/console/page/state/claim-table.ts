@@ -102,7 +102,7 @@ function changePods(key: string, uid: string, pod: PodRow | undefined): void {
 }
 
 effect(() => {
-  const { value } = usageByClaim.answer.value
+  const { value } = usageByClaim.state.value
   if (!value) return
   const next = new Map(value.items.map((usage) => [`${usage.namespace}/${usage.claim}`, usage]))
   for (const [key, usage] of next) {
@@ -123,7 +123,7 @@ const isSameUsage = (a: DfClaim, b: DfClaim): boolean =>
   a.unknownReason === b.unknownReason
 
 effect(() => {
-  const { value } = whyLines.answer.value
+  const { value } = whyLines.state.value
   if (!value) return
   const next = new Map(value.lines.map((line) => [line.uid, line]))
   for (const [uid, line] of next) {
@@ -137,7 +137,7 @@ effect(() => {
 })
 
 /** Delay between a change of claims and reading the causes, so that they are read once for a burst of changes. */
-const REFRESH_WHY_MS = 400
+const WHY_REFRESH_DELAY_MS = 400
 
 /** Watches claims and pods, and reads usage and causes, while the component is mounted. */
 export function useClaimTable(): void {
@@ -150,7 +150,7 @@ export function useClaimTable(): void {
       timer ??= setTimeout(() => {
         timer = undefined
         whyLines.refresh()
-      }, REFRESH_WHY_MS)
+      }, WHY_REFRESH_DELAY_MS)
     })
     return () => {
       for (const release of releases) release()

@@ -39,7 +39,7 @@ export const socket = new WatchSocket({
 })
 
 /** How long an unused collection is still watched. */
-const LINGER_MS = 60_000
+const UNUSED_WATCH_MS = 60_000
 
 /** The newest revision of any collection, for tests that wait until a change is shown. */
 export const shownRev = signal('')
@@ -62,7 +62,7 @@ export class WatchedCollection<R extends Identified> extends Collection<R> {
     this.#stop ??= this.#start()
     return () => {
       if (--this.#users > 0) return
-      this.#timer = window.setTimeout(() => this.#end(), LINGER_MS)
+      this.#timer = window.setTimeout(() => this.#end(), UNUSED_WATCH_MS)
     }
   }
 

@@ -54,13 +54,13 @@ async function sendChecks(): Promise<void> {
   } catch {
     // The actions stay disabled until the checks are sent again.
   }
-  setTimeout(() => forget(keys), RECHECK_MS)
+  setTimeout(() => forget(keys), RECHECK_DELAY_MS)
 }
 
 const sentChecks = new Set<string>()
 const CHECKS_MAX = 100
 const CACHED_CHECKS_MAX = 1_000
-const RECHECK_MS = 60_000
+const RECHECK_DELAY_MS = 60_000
 
 /** The last result remains until the next one arrives. */
 function forget(keys: readonly string[]): void {

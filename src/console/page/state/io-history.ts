@@ -6,7 +6,7 @@ import { usePolled } from './polled.ts'
 
 /** Bounds the samples; older ones are dropped. Ten minutes at one sample every 5 s. */
 const SAMPLES_MAX = 120
-const REFRESH_MS = 5_000
+const REFRESH_INTERVAL_MS = 5_000
 
 interface IoHistory {
   readonly timesMs: readonly number[]
@@ -24,7 +24,7 @@ export function useIoHistory(read: (usage: DfClaim) => number | undefined): IoHi
   const samples = useRef<Sample[]>([])
   const { value, receivedMs } = usePolled(usageByClaim)
   useEffect(() => {
-    const timer = setInterval(() => usageByClaim.refresh(), REFRESH_MS)
+    const timer = setInterval(() => usageByClaim.refresh(), REFRESH_INTERVAL_MS)
     return () => clearInterval(timer)
   }, [])
   if (value && receivedMs !== undefined && samples.current.at(-1)?.timeMs !== receivedMs) {

@@ -4,7 +4,7 @@ import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { messageOf, request } from './api.ts'
 
-interface Answer<T> {
+interface PolledState<T> {
   readonly value?: T
   /** Why the last request failed. */
   readonly problem?: string
@@ -12,7 +12,7 @@ interface Answer<T> {
 }
 
 export class Polled<T> {
-  readonly answer = signal<Answer<T>>({})
+  readonly state = signal<PolledState<T>>({})
   readonly #path: string
   readonly #intervalMs: number
   #users = 0
@@ -45,10 +45,10 @@ export class Polled<T> {
     try {
       if (!document.hidden) {
         const value = await request<T>(this.#path)
-        this.answer.value = { value, receivedMs: Date.now() }
+        this.state.value = { value, receivedMs: Date.now() }
       }
     } catch (error) {
-      this.answer.value = { ...this.answer.value, problem: messageOf(error) }
+      this.state.value = { ...this.state.value, problem: messageOf(error) }
     } finally {
       this.#isRunning = false
     }
@@ -60,7 +60,7 @@ export class Polled<T> {
 }
 
 /** Reads the data while the component is mounted. */
-export function usePolled<T>(polled: Polled<T>): Answer<T> {
+export function usePolled<T>(polled: Polled<T>): PolledState<T> {
   useEffect(() => polled.use(), [polled])
-  return polled.answer.value
+  return polled.state.value
 }

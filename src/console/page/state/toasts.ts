@@ -10,18 +10,18 @@ interface Toast {
 
 export const toasts = signal<readonly Toast[]>([])
 
-const SHOWN_MS = 6_000
-const FAILURE_SHOWN_MS = 15_000
-const SHOWN_MAX = 4
+const TOAST_MS = 6_000
+const FAILURE_TOAST_MS = 15_000
+const TOASTS_MAX = 4
 let nextId = 1
 
 export function showToast(text: string, tone: Tone = 'ok'): void {
   const id = nextId++
-  toasts.value = [...toasts.value, { id, tone, text }].slice(-SHOWN_MAX)
+  toasts.value = [...toasts.value, { id, tone, text }].slice(-TOASTS_MAX)
   setTimeout(
     () => {
       toasts.value = toasts.value.filter((toast) => toast.id !== id)
     },
-    tone === 'bad' ? FAILURE_SHOWN_MS : SHOWN_MS,
+    tone === 'bad' ? FAILURE_TOAST_MS : TOAST_MS,
   )
 }

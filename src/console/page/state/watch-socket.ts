@@ -26,13 +26,13 @@ interface SocketDeps {
 }
 
 /** The code with which the server closes the socket when the session has ended. */
-const SESSION_ENDED = 4401
-const RETRY_MIN_MS = 500
-const RETRY_MAX_MS = 15_000
+const SESSION_ENDED_CODE = 4401
+const RETRY_MS_MIN = 500
+const RETRY_MS_MAX = 15_000
 
 /** Returns the delay before the n-th attempt to reconnect, with a jitter of up to half of it. */
 export const reconnectDelayMs = (attempt: number, random: () => number): number =>
-  Math.min(RETRY_MIN_MS * 2 ** attempt, RETRY_MAX_MS) * (0.5 + random() / 2)
+  Math.min(RETRY_MS_MIN * 2 ** attempt, RETRY_MS_MAX) * (0.5 + random() / 2)
 
 export class WatchSocket {
   readonly state = signal<ConnectionState>({ is: 'connecting' })
@@ -78,7 +78,7 @@ export class WatchSocket {
     socket.onclose = ({ code }) => {
       if (this.#socket !== socket) return
       this.#retry()
-      if (code === SESSION_ENDED) this.#deps.onSessionEnd()
+      if (code === SESSION_ENDED_CODE) this.#deps.onSessionEnd()
     }
   }
 

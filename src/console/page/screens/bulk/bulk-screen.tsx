@@ -9,7 +9,7 @@ import { RunPanel } from './run-panel.tsx'
 
 export function BulkScreen() {
   const { value, problem } = usePolled(bulk)
-  const feature = info.answer.value.value?.features.bulk
+  const feature = info.state.value.value?.features.bulk
   const running = value?.runs.filter(({ state }) => state === 'running').length ?? 0
   return (
     <section class="screen" aria-labelledby="bulk-title">

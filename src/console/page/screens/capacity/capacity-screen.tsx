@@ -28,7 +28,7 @@ export function CapacityScreen() {
       capacities.version.value,
       nodes.version.value,
       volumes.version.value,
-      usageByClaim.answer.value,
+      usageByClaim.state.value,
       claimViewsVersion.value,
     ],
   )
@@ -56,7 +56,8 @@ export function CapacityScreen() {
                 <Empty title="No driver reports capacity.">
                   <p>
                     The provisioner publishes capacity with --enable-capacity. If a CSIDriver has storageCapacity: true
-                    but no capacity is published, its volumes fit on no node. If it is false, capacity is not checked.
+                    but no capacity is published, its volumes fit on no node. If storageCapacity is false, capacity is
+                    not checked.
                   </p>
                 </Empty>
               )

@@ -44,7 +44,7 @@ export function ClaimsScreen() {
               ? `${formatCount(rows.length)} of ${pluralize(total, 'claim')}`
               : pluralize(total, 'claim')}
         </ListCount>
-        {(whyLines.answer.value.value?.omitted ?? 0) > 0 && (
+        {(whyLines.state.value.value?.omitted ?? 0) > 0 && (
           <span class="muted">causes of the first 2,000 claims that are not ready</span>
         )}
         {params.ns !== undefined && rows.length > 0 && rows.length <= BULK_MAX && (

@@ -112,7 +112,7 @@ export const CLAIM_COLUMNS: readonly Column<ClaimView>[] = [
 
 /** Shown for a claim that is not ready until its cause has been read, with the problem if it cannot be read. */
 function NoCause() {
-  const { problem } = whyLines.answer.value
+  const { problem } = whyLines.state.value
   return problem === undefined ? <span class="muted">…</span> : <Unavailable reason={problem} />
 }
 

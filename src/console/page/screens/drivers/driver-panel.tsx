@@ -144,7 +144,7 @@ function Calls({ name, history, problem }: CallsProps) {
   if (!source.available || totals === undefined)
     return (
       <p class="note note-plain">
-        <span>Calls are unavailable. {source.reason ?? 'No sample has any.'}</span>
+        <span>Calls are unavailable. {source.reason ?? 'No sample has calls.'}</span>
       </p>
     )
   const samples = history.samples

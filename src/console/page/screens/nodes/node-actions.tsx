@@ -86,7 +86,7 @@ function OutDialog({ view: { node, claims }, onClose }: NodeDialogProps) {
           {pluralize(claims.length, 'volume')}: attached ones are detached by force and can be used on other nodes
         </dd>
         <dt>Local volumes</dt>
-        <dd>Volumes that only this node can reach stay unavailable until it is back.</dd>
+        <dd>Volumes that only this node can reach stay unavailable until the node is back.</dd>
       </dl>
       <label class="field">
         <span>Type {node.name} to confirm that the machine is off</span>

@@ -139,7 +139,7 @@ export function NodesScreen() {
       ) : views.length === 0 ? (
         state.is === 'synced' ? (
           <Empty title="There are no nodes." command="stowage node --help">
-            <p>A node runs pods and mounts their volumes. It appears here when its agent has registered it:</p>
+            <p>A node runs pods and mounts their volumes. The node appears here when its agent has registered it:</p>
           </Empty>
         ) : (
           <Skeleton />

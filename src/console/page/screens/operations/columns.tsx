@@ -69,7 +69,7 @@ export const OPERATION_COLUMNS: readonly Column<OperationRow>[] = [
     width: 'minmax(10rem, 1.2fr)',
     isSortable: true,
     minTableRem: 72,
-    cell: ({ answer }) => text(answer),
+    cell: ({ lastResponse }) => text(lastResponse),
   },
   {
     id: 'message',

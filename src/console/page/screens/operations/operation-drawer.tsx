@@ -153,7 +153,11 @@ const Facts = ({ operation }: { readonly operation: OperationRow }) => (
     <dt>Waits for</dt>
     <dd>{operation.waitsFor ?? '–'}</dd>
     <dt>Last response</dt>
-    <dd>{operation.answer === undefined ? '–' : `${operation.answer} from ${operation.driver ?? 'the driver'}`}</dd>
+    <dd>
+      {operation.lastResponse === undefined
+        ? '–'
+        : `${operation.lastResponse} from ${operation.driver ?? 'the driver'}`}
+    </dd>
     <dt>Started</dt>
     <dd>
       <Age timeMs={operation.startedMs} /> ago

@@ -6,7 +6,7 @@ import { findAttention } from '../../logic/attention.ts'
 import { claimViews } from '../../state/claim-table.ts'
 import { capacities, claims, nodes, operations, quotas } from '../../state/collections.ts'
 
-const SHOWN_MAX = 8
+const ITEMS_MAX = 8
 
 export function AttentionPanel({ version }: { readonly version: number }) {
   const items = useMemo(
@@ -29,7 +29,7 @@ export function AttentionPanel({ version }: { readonly version: number }) {
         </p>
       )}
       <ol class="attention">
-        {items.slice(0, SHOWN_MAX).map(({ key, tone, title, cause, href }) => (
+        {items.slice(0, ITEMS_MAX).map(({ key, tone, title, cause, href }) => (
           <li key={key}>
             <StatusIcon tone={tone} />
             <div>
@@ -39,7 +39,7 @@ export function AttentionPanel({ version }: { readonly version: number }) {
           </li>
         ))}
       </ol>
-      {items.length > SHOWN_MAX && <p class="muted">… and {items.length - SHOWN_MAX} more</p>}
+      {items.length > ITEMS_MAX && <p class="muted">… and {items.length - ITEMS_MAX} more</p>}
     </Panel>
   )
 }

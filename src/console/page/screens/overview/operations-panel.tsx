@@ -13,9 +13,9 @@ export function OperationsPanel() {
   const rows = [...operations.rows.values()]
   const countOfPhase = (phase: string) => rows.filter((row) => row.phase === phase).length
   const reasons = new Map<string, number>()
-  for (const { phase, reason, answer } of rows) {
+  for (const { phase, reason, lastResponse } of rows) {
     if (phase !== 'Retrying') continue
-    const text = answer ?? reason
+    const text = lastResponse ?? reason
     reasons.set(text, (reasons.get(text) ?? 0) + 1)
   }
   const topReasons = [...reasons].sort(([, a], [, b]) => b - a).slice(0, REASONS_MAX)
