@@ -85,15 +85,16 @@ export const startFakeDriver = (options: {
   name: string
   /** Path of its control socket. Default: none. */
   control?: string
+  /** The nodes to which volumes can be attached. Default: node-1. */
+  nodes?: readonly string[]
   profileDir?: string | undefined
-  programs?: string | undefined
 }): Promise<Program> =>
   startProgram({
     file: 'fake-driver.js',
-    programs: options.programs,
     args: [
       ...['--endpoint', `unix://${options.socket}`, '--name', options.name, '--capacity', '4000Ti'],
       ...(options.control ? ['--control', options.control] : []),
+      ...(options.nodes ?? []).flatMap((node) => ['--node-id', node]),
     ],
     profileDir: options.profileDir,
   })

@@ -20,7 +20,7 @@ const USAGE = `fake-driver: an in-memory CSI driver for tests.
   --name, --driver-version    name and version of the driver
   --capacity 100Gi            capacity of each pool
   --topology key=value[,…]    add a pool that is accessible only from this topology; repeatable
-  --node-id node-1            the node that the driver runs on
+  --node-id node-1            the node that the driver runs on; repeat it for further nodes to which volumes can be attached
   --make-targets              create a directory at every target path; nothing is mounted
   --max-volumes N             maximum number of volumes attached to a node
   --without CAPABILITY        disable a controller or node capability; repeatable
@@ -47,7 +47,7 @@ export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonl
       'driver-version': stringOption,
       capacity: stringOption,
       topology: stringListOption,
-      'node-id': stringOption,
+      'node-id': stringListOption,
       'make-targets': { type: 'boolean' },
       'max-volumes': stringOption,
       without: stringListOption,
@@ -64,20 +64,20 @@ export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonl
   if (values.help) return { help: USAGE }
   if (!values.endpoint) throw new Error(`--endpoint is required\n\n${USAGE}`)
 
-  const nodeId = values['node-id'] ?? 'node-1'
+  const nodeIds = values['node-id'] ?? ['node-1']
   const pools = createPools(parseBytes(values.capacity ?? '100Gi'), values.topology ?? [])
   const defaults = fakeSettings({ pools })
   const disabledCapabilities = values.without ?? []
-  const node = {
-    id: nodeId,
+  const nodes = nodeIds.map((id) => ({
+    id,
     segments: pools[0]?.segments,
     maxVolumes: values['max-volumes'] ? Number(values['max-volumes']) : undefined,
-  }
+  }))
   return {
     endpoint: values.endpoint,
     controlSocket: values.control,
     stateFile: values.state,
-    nodeId,
+    nodeId: nodeIds[0]!,
     makesTargets: values['make-targets'] ?? false,
     settings: {
       ...defaults,
@@ -86,7 +86,7 @@ export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonl
       controller: defaults.controller.filter((name: ControllerCapability) => !disabledCapabilities.includes(name)),
       node: defaults.node.filter((name: NodeCapability) => !disabledCapabilities.includes(name)),
       expansion: values.expansion === undefined ? defaults.expansion : parseExpansion(values.expansion),
-      nodes: [node],
+      nodes,
       mutableKeys: values['mutable-keys'] === undefined ? defaults.mutableKeys : splitList(values['mutable-keys']),
       parameterKeys: values['parameter-keys'] === undefined ? undefined : splitList(values['parameter-keys']),
       secretKeys: splitList(values['secret-keys'] ?? ''),
