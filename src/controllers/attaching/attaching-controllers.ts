@@ -1,6 +1,7 @@
 // The attach-detach controllers: one creates and deletes the VolumeAttachments of each volume (reconcile-volume.ts), one
 // updates status.volumesAttached of each node (report-attached.ts). An attacher per driver (attacher/) publishes volumes.
 
+import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -41,7 +42,7 @@ import { isMounted, isNodeStateChanged, isOutOfService, isReady } from './node-s
 import { claimsOfAssignedPod, needsVolumes } from './pod-use.ts'
 import { PODS_BY_CLAIM } from './read-volume.ts'
 import { reconcileVolume } from './reconcile-volume.ts'
-import { reportAttached } from './report-attached.ts'
+import { haveSameNames, reportAttached } from './report-attached.ts'
 import { VolumeStates } from './volume-state.ts'
 
 export interface AttachingDeps extends ControllerDeps {
@@ -119,7 +120,11 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
         keysOf: (volume) => [keyOfObject(volume)].filter(mayNeedReconcile),
         matters: isVolumeChanged,
       }),
-      source({ cache: attachments, keysOf: (attachment) => affectedVolumes(attachment, context) }),
+      source({
+        cache: attachments,
+        keysOf: (attachment) => affectedVolumes(attachment, context),
+        matters: isAttachmentChanged,
+      }),
       source({
         cache: claims,
         keysOf: (claim) => volumeNamesOfClaim(claim).filter(mayNeedReconcile),
@@ -215,8 +220,14 @@ const isUseChanged = (next: Readonly<Pod>, old: Readonly<Pod>): boolean =>
 
 const useOf = (pod: Readonly<Pod>): string => `${needsVolumes(pod, false)} ${needsVolumes(pod, true)}`
 
+/** Ignores the finalizer and the annotation with which the attacher begins, and what else only the attacher reads. */
+const isAttachmentChanged = (next: Attachment, old: Attachment): boolean =>
+  isBeingDeleted(next) !== isBeingDeleted(old) ||
+  !jsonEquals(next.spec as unknown as JsonValue, old.spec as unknown as JsonValue) ||
+  !jsonEquals(next.status as JsonValue | undefined, old.status as JsonValue | undefined)
+
 const isAttachedChanged = (next: Attachment, old: Attachment): boolean =>
   isAttached(next) !== isAttached(old) || isBeingDeleted(next) !== isBeingDeleted(old)
 
 const isVolumesAttachedChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
-  JSON.stringify(next.status?.volumesAttached) !== JSON.stringify(old.status?.volumesAttached)
+  !haveSameNames(next.status?.volumesAttached ?? [], old.status?.volumesAttached ?? [])

@@ -12,6 +12,9 @@ import { attachedVolumeName } from './node-state.ts'
 
 type AttachedVolumes = NonNullable<NodeStatus['volumesAttached']>
 
+export const haveSameNames = (a: AttachedVolumes, b: AttachedVolumes): boolean =>
+  a.length === b.length && a.every(({ name }, index) => name === b[index]!.name)
+
 export async function reportAttached(nodeName: ObjectKey, context: AttachingContext): Promise<Outcome> {
   const { client, nodes } = context
   const node = nodes.get(nodeName)
@@ -19,7 +22,7 @@ export async function reportAttached(nodeName: ObjectKey, context: AttachingCont
   const { volumesAttached: reportedVolumes = [] } = node.status ?? {}
   const attachedNames = attachedVolumeNames(nodeName, context)
   const desiredVolumes = mergeAttached(reportedVolumes, attachedNames)
-  if (desiredVolumes.map(({ name }) => name).join() === reportedVolumes.map(({ name }) => name).join()) return done
+  if (haveSameNames(desiredVolumes, reportedVolumes)) return done
   const { uid, resourceVersion } = node.metadata
   const body = {
     metadata: { uid, resourceVersion },
@@ -41,15 +44,14 @@ function attachedVolumeNames(
   nodeName: string,
   { attachments, volumes, nodes, detachingAttachments }: AttachingContext,
 ): Set<string> {
-  const names = attachmentsOnNode(attachments, nodeName)
-    .filter(
-      (attachment) => isAttached(attachment) && !isBeingDeleted(attachment) && !detachingAttachments.has(attachment),
-    )
-    .map((attachment) => {
-      const volume = volumes.get(attachment.spec.source.persistentVolumeName)
-      return attachedVolumeName(attachment, volume, nodes.get(nodeName))
-    })
-  return new Set(names.filter((name) => name !== undefined))
+  const names = new Set<string>()
+  const node = nodes.get(nodeName)
+  for (const attachment of attachmentsOnNode(attachments, nodeName)) {
+    if (!isAttached(attachment) || isBeingDeleted(attachment) || detachingAttachments.has(attachment)) continue
+    const name = attachedVolumeName(attachment, volumes.get(attachment.spec.source.persistentVolumeName), node)
+    if (name !== undefined) names.add(name)
+  }
+  return names
 }
 
 /** Appends new volumes, removes CSI volumes that are no longer attached, and keeps volumes of other plugins. */

@@ -94,7 +94,11 @@ export function createBindingControllers(options: BindingOptions) {
     operation: { component: 'binding', name: 'Bind' },
     sources: [
       source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)], matters: isRelevantChange }),
-      source({ cache: volumes, keysOf: (volume) => claimsOfVolume(volume, context) }),
+      source({
+        cache: volumes,
+        keysOf: (volume) => claimsOfVolume(volume, context),
+        matters: isRelevantVolumeChange,
+      }),
       source({ cache: classes, keysOf: (storageClass) => claimsOfClass(storageClass, context) }),
       source({ cache: pods, keysOf: (pod) => unboundClaimsOf(pod, context), matters: isNodeOrPhaseChanged }),
     ],
@@ -105,7 +109,7 @@ export function createBindingControllers(options: BindingOptions) {
     name: 'volume-binding',
     operation: { component: 'binding', name: (_volume, key) => (isReleased(key) ? 'Reclaim' : 'Bind') },
     sources: [
-      source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)] }),
+      source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)], matters: isRelevantVolumeChange }),
       source({ cache: claims, keysOf: (claim) => volumesOfClaim(claim, context), matters: isRelevantChange }),
       source({ cache: pods, keysOf: (pod) => recycledVolumesOf(pod, context), matters: isNodeOrPhaseChanged }),
     ],
@@ -163,6 +167,14 @@ const recycledVolumesOf = (pod: Readonly<Pod>, { index }: BindingContext): Objec
 const isRelevantChange = (next: Claim, old: Claim): boolean =>
   next.metadata.deletionTimestamp !== old.metadata.deletionTimestamp ||
   !isSame(next.metadata.annotations, old.metadata.annotations) ||
+  !isSame(next.spec, old.spec) ||
+  !isSame(next.status, old.status)
+
+/** Ignores finalizers, of which the attacher adds one to each volume. Labels decide which claims a volume satisfies. */
+const isRelevantVolumeChange = (next: Volume, old: Volume): boolean =>
+  next.metadata.deletionTimestamp !== old.metadata.deletionTimestamp ||
+  !isSame(next.metadata.annotations, old.metadata.annotations) ||
+  !isSame(next.metadata.labels, old.metadata.labels) ||
   !isSame(next.spec, old.spec) ||
   !isSame(next.status, old.status)
 

@@ -439,6 +439,26 @@ for (const isAtomic of [true, false]) {
       expect(fixture.eventsOf('c').at(-1)).toBe('Normal WaitForPodScheduled: waiting for pods a,b to be scheduled')
     })
 
+    it('records no WaitForPodScheduled for a pod that is scheduled within three seconds', async () => {
+      await start()
+      await fixture.createClass('late', DELAYED_CLASS)
+      await fixture.createClaim('c', { spec: { storageClassName: 'late' } })
+      await fixture.settle()
+      const reconcileOnce = async () => {
+        const { claims } = fixture.reconciles
+        await fixture.api.waitUntil(() => fixture.reconciles.claims > claims, 'a reconcile')
+      }
+      const created = fixture.createPod('p', 'c')
+      await reconcileOnce()
+      await created
+      await fixture.api.clock.advance(2_000)
+      const annotations = { 'volume.kubernetes.io/selected-node': 'n' }
+      const patch = { type: 'merge', body: { metadata: { annotations } } } as const
+      await fixture.client.patch(persistentVolumeClaimKind, { namespace: 'default', name: 'c' }, patch)
+      await fixture.settle()
+      expect(fixture.eventsOf('c').filter((line) => line.includes('WaitForPodScheduled'))).toEqual([])
+    })
+
     it('PROV-4 binds a reserved volume without waiting for a pod', async () => {
       await start()
       await fixture.createClass('late', DELAYED_CLASS)

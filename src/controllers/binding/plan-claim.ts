@@ -83,6 +83,8 @@ export type ClaimAction =
       readonly do: 'wait'
       readonly message: string
       readonly event?: EventDetails
+      /** Whether most such waits are short: the event is recorded only if this one lasts. */
+      readonly isUsuallyShort?: true
       /** The phase to set. If absent, the phase does not change. */
       readonly phase?: 'Pending'
       /** The object whose change ends the wait, if it is a single one. */
@@ -178,7 +180,7 @@ function planUnbound(situation: ClaimSituation): ClaimAction {
     }
     const event = waitForPodScheduled(pods)
     const waitsFor = { kind: 'Pod', namespace: claim.metadata.namespace ?? '', name }
-    return { do: 'wait', message: event.message, event, phase: 'Pending', waitsFor, readiness }
+    return { do: 'wait', message: event.message, event, isUsuallyShort: true, phase: 'Pending', waitsFor, readiness }
   }
   if (className) return planProvisioning(className, situation)
   return { do: 'wait', message: noVolumeAvailable.message, event: noVolumeAvailable, phase: 'Pending' }

@@ -1,12 +1,14 @@
 // Reconciles one claim: reads, plans (plan-claim.ts) and applies. The process may crash between any two writes, so each
 // of them can be repeated.
+import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { findDefaultClass } from '../../api/kinds/storage-class/default-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
 import { type CommitWrite, keyOfObject, type ObjectKey, refOfKey } from '../../client/index.ts'
-import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
+import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
 import { chooseVolume } from '../../volumes/choose-volume.ts'
 import { type Claim, requirementsOf, type Volume } from '../../volumes/matching.ts'
 import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../../volumes/names.ts'
@@ -67,10 +69,7 @@ function plan(
       if (!chosen && !isDelayed) claimWaker.addWaiting(requirements, claim.metadata.creationTimestamp ?? '')
       return chosen
     },
-    unscheduledPods: () =>
-      activePodsOf(context, keyOfObject(claim))
-        .filter(({ spec }) => !spec?.nodeName)
-        .map(({ metadata }) => metadata.name),
+    unscheduledPods: () => unscheduledPodsOf(claim, context).map(({ metadata }) => metadata.name),
     isInProcess: (provisioner) =>
       inProcessProvisioners.some(({ name }) => name === provisioner) ||
       runningProvisioners.find(provisioner, annotationOf(claim, SELECTED_NODE)) !== undefined,
@@ -78,6 +77,9 @@ function plan(
     isProvisionedIoEnabled: gates.enabled('VolumeProvisionedIO'),
   })
 }
+
+const unscheduledPodsOf = (claim: Claim, context: BindingContext): Readonly<Stored<Pod>>[] =>
+  activePodsOf(context, keyOfObject(claim)).filter(({ spec }) => !spec?.nodeName)
 
 async function apply(action: ClaimAction, claim: Claim, context: BindingContext): Promise<Outcome> {
   const { events } = context
@@ -174,6 +176,18 @@ function finalizersWith(finalizer: string, { metadata: { finalizers = [] } }: Cl
   return finalizers.includes(finalizer) ? undefined : [...finalizers, finalizer]
 }
 
+/** An event about waiting for pods is recorded when one of them has had no node for this long. */
+const SCHEDULING_MS = 3_000
+
+/** Returns the time after which the event is recorded if the claim still waits for its pods; 0 if it has waited long enough. */
+function eventDelayMs(claim: Claim, context: BindingContext): number {
+  const createdMs = unscheduledPodsOf(claim, context).map(({ metadata }) =>
+    Date.parse(metadata.creationTimestamp ?? ''),
+  )
+  const waitedMs = context.clock.nowMs() - Math.min(...createdMs)
+  return waitedMs >= SCHEDULING_MS ? 0 : Math.min(SCHEDULING_MS, SCHEDULING_MS - waitedMs)
+}
+
 /** Records the event only if there is nothing to write. A write triggers another reconcile, which records the event. */
 async function saveOrRecord(
   writes: readonly CommitWrite[],
@@ -182,8 +196,12 @@ async function saveOrRecord(
   context: BindingContext,
 ): Promise<Outcome> {
   const { message, event } = action
-  const waitsFor = action.do === 'wait' ? action.waitsFor : undefined
+  const details = action.do === 'wait' && action.waitsFor ? { waitsFor: action.waitsFor } : undefined
   if (writes.length > 0) await context.save(writes)
-  else if (event) context.events.record(persistentVolumeClaimKind, claim, event)
-  return stuck(message, waitsFor && { waitsFor })
+  else if (event) {
+    const delayMs = action.do === 'wait' && action.isUsuallyShort ? eventDelayMs(claim, context) : 0
+    if (delayMs > 0) return retryAfter(delayMs, message, details)
+    context.events.record(persistentVolumeClaimKind, claim, event)
+  }
+  return stuck(message, details)
 }

@@ -11,17 +11,21 @@ const SECRETS = '/api/v1/namespaces/default/secrets'
 let server: ServerFixture
 let stop: () => Promise<void>
 let controller: ReturnType<typeof createGarbageController>
+let counter: { addedKeys: number }
 
 beforeEach(async () => {
   server = await createServerFixture()
   const abort = new AbortController()
   const client = server.clientOf('garbage')
+  counter = { addedKeys: 0 }
+  const queueObserver = () => ({ started() {}, finished() {}, retried() {}, added: () => void counter.addedKeys++ })
   controller = createGarbageController({
     client,
     kinds: ALL_KINDS,
     clock: server.clock,
     random: () => 0.5,
     log: silentLog,
+    metrics: { queueObserver, queues: new Set() } as never,
   })
   const run = controller.run(abort.signal)
   stop = () => {
@@ -56,6 +60,18 @@ describe('createGarbageController', () => {
     await server.delete(`${CONFIG_MAPS}/owner`, { propagationPolicy: 'Background' })
     expect((await server.get(`${CONFIG_MAPS}/owner`)).status).toBe(404)
     await waitUntil(isDeleted(`${SECRETS}/child`), 'the child to be deleted')
+  })
+
+  it('does not reconcile a deleted object without owners and dependents', async () => {
+    await createOwner('owner')
+    await createDependent('child', await createOwner('other'))
+    await waitUntilIdle()
+    const { addedKeys } = counter
+    await server.delete(`${CONFIG_MAPS}/owner`)
+    await server.delete(`${CONFIG_MAPS}/other`, { propagationPolicy: 'Background' })
+    await waitUntil(isDeleted(`${SECRETS}/child`), 'the child to be deleted')
+    // The child is enqueued by the deletion of its owner, and the owner by the deletion of the child.
+    expect(counter.addedKeys - addedKeys).toBe(2)
   })
 
   it('SYS-4 deletes a chain of dependents', async () => {

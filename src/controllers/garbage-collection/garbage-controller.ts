@@ -1,14 +1,15 @@
 // The garbage collector: deletes objects whose owners no longer exist, and performs foreground deletion (dependents
 // first) and orphan deletion (dependents stay). It applies the actions that plan-garbage.ts plans from owner-graph.ts.
 // An owner of a kind that is not served counts as existing.
-import type { Kind, KubeObject } from '../../api/kind.ts'
+import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
 import { isConflict, isNotFound, isNotServed } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
-import { type Client, find } from '../../client/index.ts'
+import { type Client, find, keyOfObject } from '../../client/index.ts'
 import {
   backOff,
+  type Cache,
   type CacheSet,
   type ClientMetrics,
   createCacheSet,
@@ -46,7 +47,7 @@ export function createGarbageController(options: GarbageOptions) {
     sources: graph.caches.map((cache) =>
       source({
         cache,
-        keysOf: (object) => affectedKeys(graph, cache.kind, object),
+        keysOf: (object) => affectedKeys(graph, cache, object),
         mayNeedReconcile: isRelevant,
         mayBeDisabled: true,
       }),
@@ -70,16 +71,26 @@ export function createGarbageController(options: GarbageOptions) {
 const isRelevant = ({ metadata }: Readonly<KubeObject>): boolean =>
   metadata.deletionTimestamp !== undefined || (metadata.ownerReferences?.length ?? 0) > 0
 
-/** Returns the keys of the object, of its dependents, and of its owners, whose deletion may wait for the object. */
-function affectedKeys(graph: OwnerGraph, kind: Kind, object: Readonly<KubeObject>): string[] {
-  const { uid = '', ownerReferences = [], namespace = '' } = object.metadata
-  const owners = ownerReferences.flatMap((reference) => {
+/**
+ * Returns the keys of the object unless it was deleted, of its dependents, and of its owners, whose deletion may wait for the
+ * object. Most deletions, such as those of events, therefore enqueue nothing.
+ */
+function affectedKeys(
+  graph: OwnerGraph,
+  { kind, get }: Cache<KubeObject>,
+  object: Readonly<Stored<KubeObject>>,
+): readonly string[] {
+  const { uid, ownerReferences = [], namespace = '' } = object.metadata
+  const keys: string[] = []
+  if (get(keyOfObject(object))) keys.push(nodeKey(kind, object))
+  for (const node of graph.dependentsOf(uid)) keys.push(nodeKey(node.kind, node.object))
+  for (const reference of ownerReferences) {
     const ownerKind = graph.kindOf(reference)
-    return ownerKind
-      ? [nodeKey(ownerKind, { metadata: { name: reference.name, namespace: ownerKind.namespaced ? namespace : '' } })]
-      : []
-  })
-  return [nodeKey(kind, object), ...graph.dependentsOf(uid).map((node) => nodeKey(node.kind, node.object)), ...owners]
+    if (!ownerKind) continue
+    const ref = { name: reference.name, namespace: ownerKind.namespaced ? namespace : '' }
+    keys.push(nodeKey(ownerKind, { metadata: ref }))
+  }
+  return keys
 }
 
 async function reconcileNode(key: string, graph: OwnerGraph, client: Client): Promise<Outcome> {

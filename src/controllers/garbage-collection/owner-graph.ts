@@ -14,7 +14,7 @@ export interface OwnerGraph {
   readonly caches: readonly Cache<KubeObject>[]
   find(key: string): GraphNode | undefined
   /** Returns the objects with an owner reference to this uid. */
-  dependentsOf(uid: string): GraphNode[]
+  dependentsOf(uid: string): readonly GraphNode[]
   /** Returns the kind of the owner, or undefined if it is unknown. */
   kindOf(owner: OwnerReference): Kind | undefined
 }
@@ -46,8 +46,10 @@ export function createOwnerGraph(kinds: readonly Kind[], cacheSet: Pick<CacheSet
     if (kind.viewOf)
       for (const version of kind.versions) kindsByName.set(`${kind.group}/${version} ${kind.kind}`, kind.viewOf.kind)
 
+  const cacheList = [...caches.values()]
+
   return {
-    caches: [...caches.values()].map(({ cache }) => cache),
+    caches: cacheList.map(({ cache }) => cache),
     find(key) {
       const [kindKey = '', objectKey = ''] = key.split(' ')
       const kindCache = caches.get(kindKey)
@@ -57,7 +59,7 @@ export function createOwnerGraph(kinds: readonly Kind[], cacheSet: Pick<CacheSet
     },
     dependentsOf(uid) {
       const dependents: GraphNode[] = []
-      for (const { kind, cache } of caches.values()) {
+      for (const { kind, cache } of cacheList) {
         for (const object of cache.byIndex(BY_OWNER, uid)) dependents.push({ kind, object })
       }
       return dependents

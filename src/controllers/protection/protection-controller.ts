@@ -60,7 +60,15 @@ export function createProtectionControllers(deps: ProtectionDeps) {
           keysOf: ownKey,
           mayNeedReconcile: (claim) => needsReconcile(claim, CLAIM_PROTECTION_FINALIZER),
         }),
-        source({ cache: pods, keysOf: claimsOfPod }),
+        source({
+          cache: pods,
+          keysOf: claimsOfPod,
+          mayNeedReconcile: (pod) =>
+            claimsOfPod(pod).some((key) => {
+              const claim = claims.get(key)
+              return claim !== undefined && needsReconcile(claim, CLAIM_PROTECTION_FINALIZER)
+            }),
+        }),
       ],
       reconcile: (key) => reconcileClaim(key, { client, claims, pods }),
     }),

@@ -3,7 +3,7 @@
 import type { Node, Taint } from '../../api/kinds/node/node-schema.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import type { PodInfo } from './pod-info.ts'
-import { addAmounts, allocatableOf, type ResourceAmounts } from './resource-amounts.ts'
+import { addAmounts, allocatableOf, hasSameAmounts, type ResourceAmounts } from './resource-amounts.ts'
 
 /** The amounts that scoring assumes for a pod that requests no cpu or no memory, so that such pods spread over the nodes. */
 const CPU_DEFAULT_MILLIS = 100
@@ -54,9 +54,14 @@ export class NodeInfo {
   }
 
   addPod(pod: PodInfo): void {
-    if (this.pods.has(pod.key)) this.removePod(pod.key)
-    this.pods.set(pod.key, pod)
-    this.#addRequests(pod)
+    const previousPod = this.pods.get(pod.key)
+    if (previousPod && hasSameAmounts(previousPod.requests, pod.requests)) {
+      this.pods.set(pod.key, pod) // the sums remain the same
+    } else {
+      if (previousPod) this.removePod(pod.key)
+      this.pods.set(pod.key, pod)
+      this.#addRequests(pod)
+    }
     this.podsVersion++
   }
 

@@ -44,6 +44,12 @@ export function addAmounts(total: Map<string, number>, amounts: ResourceAmounts)
   for (const [name, amount] of amounts) total.set(name, (total.get(name) ?? 0) + amount)
 }
 
+export function hasSameAmounts(a: ResourceAmounts, b: ResourceAmounts): boolean {
+  if (a.size !== b.size) return false
+  for (const [name, amount] of a) if (b.get(name) !== amount) return false
+  return true
+}
+
 function addRequests(total: Map<string, number>, requests: Readonly<Record<string, string>> | undefined): void {
   for (const [name, amount] of Object.entries(requests ?? {})) {
     total.set(name, (total.get(name) ?? 0) + countUnits(name, amount))

@@ -71,6 +71,10 @@ export function createAttacher(deps: AttacherDeps): Attacher {
   indexAttachments(attachments)
   indexVolumes(volumes)
 
+  const isVolumeBeingDeleted = (name: string) => {
+    const volume = volumes.get(name)
+    return volume !== undefined && isBeingDeleted(volume)
+  }
   // By default, use the queue names of external-attacher, because existing dashboards refer to them.
   const queueName = (upstreamName: string, suffix: string) =>
     options.prefixesQueueNames ? `${facts.name}-${suffix}` : upstreamName
@@ -111,7 +115,12 @@ export function createAttacher(deps: AttacherDeps): Attacher {
         matters: isDeletionChanged,
         mayNeedReconcile: isBeingDeleted,
       }),
-      source({ cache: attachments, keysOf: volumeNamesOf, matters: () => false }),
+      source({
+        cache: attachments,
+        keysOf: volumeNamesOf,
+        matters: () => false,
+        mayNeedReconcile: (attachment) => volumeNamesOf(attachment).some(isVolumeBeingDeleted),
+      }),
     ],
     reconcile: (key) => releaseVolume(key, context),
   })
