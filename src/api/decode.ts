@@ -300,7 +300,8 @@ export function zeroOf(type: Type): unknown {
 
 const entriesByType = new WeakMap<ObjectType, readonly (readonly [string, Field])[]>()
 
-function fieldsOf(type: ObjectType): readonly (readonly [string, Field])[] {
+/** Returns the fields of a type in the order of their declaration. */
+export function fieldsOf(type: ObjectType): readonly (readonly [string, Field])[] {
   let entries = entriesByType.get(type)
   if (!entries) {
     entries = Object.entries(type.fields)

@@ -157,15 +157,25 @@ export function createRights({ clock, log, observe, events, featureOf }: RightsO
     }
   }
 
-  async function* trackWatch(client: Client, access: Access, request: WatchRequest): AsyncGenerator<WatchEvent<never>> {
-    try {
-      for await (const event of client.watch(access.kind, request)) {
-        recordGrant(access)
-        yield event as WatchEvent<never>
-      }
-    } catch (error) {
+  /** Passes the events on without a generator of its own, which would cost several promises per event. */
+  function trackWatch(client: Client, access: Access, request: WatchRequest): AsyncIterable<WatchEvent<never>> {
+    const events = client.watch(access.kind, request) as AsyncIterable<WatchEvent<never>>
+    const onResult = (result: IteratorResult<WatchEvent<never>>) => {
+      if (!result.done) recordGrant(access)
+      return result
+    }
+    const onError = (error: unknown): never => {
       if (isMissingRight(error)) recordDenial(client, access, error as ApiError)
       throw error
+    }
+    return {
+      [Symbol.asyncIterator]() {
+        const iterator = events[Symbol.asyncIterator]()
+        return {
+          next: () => iterator.next().then(onResult, onError),
+          return: async () => (await iterator.return?.()) ?? { done: true, value: undefined },
+        }
+      },
     }
   }
 

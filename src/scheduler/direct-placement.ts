@@ -29,7 +29,7 @@ import {
   stuck,
 } from '../runtime/index.ts'
 import { SELECTED_NODE } from '../volumes/names.ts'
-import { isFinished, podInfoOf } from './cluster/pod-info.ts'
+import { claimsOf, isFinished } from './cluster/pod-info.ts'
 import { lastFailureRemoval } from './plugins/volume-binding/bind-volumes.ts'
 import { isOwnedBy } from './plugins/volume-binding/pod-volumes.ts'
 
@@ -52,7 +52,7 @@ const ATTEMPTS_MAX = 10_000 // beyond this the claim with the oldest attempt sta
 
 /** Returns the claims of a pod that is on a node and not finished. */
 const claimsOfAssignedPod = (pod: Readonly<Pod>): ObjectKey[] =>
-  pod.spec?.nodeName && !isFinished(pod) ? podInfoOf(pod).claims.map(({ key }) => key) : []
+  pod.spec?.nodeName && !isFinished(pod) ? claimsOf(pod).map(({ key }) => key) : []
 
 /** Returns the node of an unfinished pod with claims. */
 const nodeOfPodWithClaims = (pod: Readonly<Pod>): string[] =>
@@ -183,7 +183,7 @@ function reportMissingNode(
 
 /** Whether the pod uses the claim and is not being deleted. The claim of an ephemeral volume must be owned by the pod. */
 const mayUse = (pod: Readonly<Pod>, key: ObjectKey, claim: Readonly<Stored<PersistentVolumeClaim>>): boolean => {
-  const podClaim = podInfoOf(pod).claims.find((candidate) => candidate.key === key)
+  const podClaim = claimsOf(pod).find((candidate) => candidate.key === key)
   return podClaim !== undefined && !pod.metadata.deletionTimestamp && (!podClaim.isEphemeral || isOwnedBy(claim, pod))
 }
 

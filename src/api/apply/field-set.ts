@@ -3,7 +3,7 @@
 // children is a member of the set; a node with children is a member only if it has the child '.'.
 //   labels.app, labels, and spec.size    {f:labels: {'.': {}, f:app: {}}, f:spec: {f:size: {}}}
 // Pure: sets are immutable and shared.
-import { compareElements, type SortableElement, sortableElement } from './path-element.ts'
+import { compareElements, isInOrder, sortableElement } from './path-element.ts'
 
 export interface FieldSet {
   readonly [element: string]: FieldSet
@@ -103,12 +103,11 @@ export function sortSet(set: FieldSet): FieldSet {
 /** Whether the elements of all levels are sorted. */
 function isSortedSet(set: FieldSet): boolean {
   if (set === LEAF) return true
-  let previousElement: SortableElement | undefined
+  let previousElement: string | undefined
   for (const element in set) {
-    const currentElement = sortableElement(element)
-    if (previousElement !== undefined && compareElements(previousElement, currentElement) > 0) return false
+    if (previousElement !== undefined && !isInOrder(previousElement, element)) return false
     if (!isSortedSet(set[element]!)) return false
-    previousElement = currentElement
+    previousElement = element
   }
   return true
 }

@@ -77,7 +77,11 @@ const writerIdOf = ({ operation, manager, subresource = '', apiVersion }: Entry)
   JSON.stringify([operation, manager, subresource, operation === 'Apply' ? '' : apiVersion])
 
 /** Sorts entries into the order in which they are stored: Apply before Update, then by time. */
-export const sortEntries = (entries: readonly Entry[]): Entry[] => [...entries].sort(compareEntries)
+export function sortEntries(entries: readonly Entry[]): Entry[] {
+  const sortedEntries = [...entries]
+  const isSorted = entries.every((entry, index) => index === 0 || compareEntries(entries[index - 1]!, entry) <= 0)
+  return isSorted ? sortedEntries : sortedEntries.sort(compareEntries)
+}
 
 const compareEntries = (a: Entry, b: Entry): number =>
   compareText(a.operation, b.operation) ||
@@ -93,6 +97,7 @@ const MERGED_MANAGER = 'ancient-changes' // the name that Kubernetes uses
 
 /** Merges the oldest Update entries if there are more than UPDATERS_MAX. Entries of different API versions are not merged. */
 export function mergeOldestEntries(entries: readonly Entry[]): readonly Entry[] {
+  if (entries.length <= UPDATERS_MAX) return entries
   const updaters = sortEntries(entries.filter(({ operation }) => operation === 'Update'))
   let excess = updaters.length - UPDATERS_MAX
   if (excess <= 0) return entries

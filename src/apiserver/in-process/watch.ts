@@ -84,7 +84,7 @@ export async function* watchInProcess<T extends KubeObject>(
     timers[0] = clock.after(BOOKMARK_INTERVAL_MS, sendBookmark)
     if (request.timeoutSeconds) timers[1] = clock.after(request.timeoutSeconds * 1_000, endWatch)
 
-    for (let event = await backlog.next(); event; event = await backlog.next()) yield event
+    for (let event = await backlog.next(); event; event = backlog.take() ?? (await backlog.next())) yield event
   } catch (error) {
     throw toApiError(error)
   } finally {
@@ -122,6 +122,8 @@ interface Backlog<E> {
   /** Ends the watch after the queued events, or fails it with this error. */
   end(error?: Error): void
   next(): Promise<E | undefined>
+  /** Returns the next event if there is one, without a promise. */
+  take(): E | undefined
 }
 
 function createBacklog<E>(): Backlog<E> {
@@ -134,7 +136,17 @@ function createBacklog<E>(): Backlog<E> {
     resolveRead?.()
     resolveRead = undefined
   }
+  function take(): E | undefined {
+    if (readIndex === queue.length) return undefined
+    const event = queue[readIndex++]!
+    if (readIndex === queue.length) {
+      queue = []
+      readIndex = 0
+    }
+    return event
+  }
   return {
+    take,
     push(events) {
       if (isEnded) return
       for (const event of events) queue.push(event)
@@ -149,14 +161,8 @@ function createBacklog<E>(): Backlog<E> {
     },
     async next() {
       for (;;) {
-        if (readIndex < queue.length) {
-          const event = queue[readIndex++]!
-          if (readIndex === queue.length) {
-            queue = []
-            readIndex = 0
-          }
-          return event
-        }
+        const event = take()
+        if (event) return event
         if (failure) throw failure
         if (isEnded) return undefined
         await new Promise<void>((resolve) => {

@@ -121,6 +121,12 @@ describe('createStoredObjects', () => {
     }).toThrow(TypeError)
   })
 
+  it('decodes a large entry once while no others are decoded', () => {
+    const objects = createStoredObjects(manualClock())
+    const entry = anEntry(Buffer.from(`{"metadata":{"name":"${'a'.repeat(20_000)}"}}`))
+    expect(objects.decode(entry)).toBe(objects.decode(entry))
+  })
+
   it('distinguishes revisions and keys', () => {
     const objects = createStoredObjects(manualClock())
     const firstObject = objects.decode(anEntry(encodeStored(anObject('one')), 7))

@@ -57,7 +57,8 @@ function firstKeyOf(object: object): string | undefined {
 function freezeAsDecoded<T extends object>(value: T): T {
   if (Object.isFrozen(value)) return value
   const fields = value as Record<string, unknown>
-  for (const key of Object.keys(fields)) {
+  // Unlike Object.keys, the loop allocates nothing. Plain data inherits no enumerable fields.
+  for (const key in fields) {
     const field = fields[key]
     if (field === undefined) delete fields[key]
     else if (typeof field === 'object' && field !== null) freezeAsDecoded(field)
@@ -67,8 +68,8 @@ function freezeAsDecoded<T extends object>(value: T): T {
 
 /**
  * Decodes entries, with a cache by revision and key. A hit also compares the bytes: transactions read uncommitted entries
- * of their group commit, and if the commit fails, other entries receive the same revisions. `recentEntries` finds by identity the
- * few entries that the transactions of a group commit decode repeatedly.
+ * of their group commit, and if the commit fails, other entries receive the same revisions. `recentObjects` finds by identity the
+ * entries that the transactions of a group commit and the watchers of its events decode repeatedly, without a text as key.
  */
 export function createStoredObjects(clock: Pick<Clock, 'after'>, entriesMax = CACHED_ENTRIES_MAX) {
   const cache = new ExpiringCache<string, DecodedEntry>({
@@ -76,24 +77,41 @@ export function createStoredObjects(clock: Pick<Clock, 'after'>, entriesMax = CA
     intervalMs: EVICTION_INTERVAL_MS,
     max: entriesMax,
     weightOf,
-    onEviction: () => encodedObjects.evictOld(),
+    onEviction: () => {
+      encodedObjects.evictOld()
+      recentObjects.evictOld()
+    },
   })
-  const recentEntries: { readonly entry: Entry; readonly object: Shared }[] = []
+  const recentObjects = new LruCache<Entry, Shared>(Math.min(RECENT_ENTRIES_MAX, entriesMax))
+  /** Large objects are kept only until a few others have been decoded. */
+  const recentLargeEntries: ({ readonly entry: Entry; readonly object: Shared } | undefined)[] = []
   let oldestIndex = 0
   const decodeWithCache = (entry: Entry): Shared => {
     const id = `${entry.modRevision} ${entry.key}`
     const cachedEntry = cache.get(id)
     if (cachedEntry && sameBytes(cachedEntry.value, entry.value)) return cachedEntry.object
     const object = decodeStored(entry)
-    if (entry.value.length <= CACHED_BYTES_MAX) cache.set(id, { value: entry.value, object })
+    cache.set(id, { value: entry.value, object })
     return object
+  }
+  const decodeLarge = (entry: Entry): Shared => {
+    for (const recentEntry of recentLargeEntries) if (recentEntry?.entry === entry) return recentEntry.object
+    const object = decodeStored(entry)
+    replaceOldestLarge({ entry, object })
+    return object
+  }
+  const replaceOldestLarge = (recentEntry: (typeof recentLargeEntries)[number]) => {
+    recentLargeEntries[oldestIndex] = recentEntry
+    oldestIndex = (oldestIndex + 1) % RECENT_LARGE_ENTRIES_MAX
   }
   return {
     decode(entry: Entry): Shared {
-      for (const cachedEntry of recentEntries) if (cachedEntry.entry === entry) return cachedEntry.object
+      const recentObject = recentObjects.get(entry)
+      if (recentObject) return recentObject
+      if (entry.value.length > CACHED_BYTES_MAX) return decodeLarge(entry)
       const object = decodeWithCache(entry)
-      recentEntries[oldestIndex] = { entry, object }
-      oldestIndex = (oldestIndex + 1) % RECENT_ENTRIES_MAX
+      recentObjects.set(entry, object)
+      replaceOldestLarge(undefined)
       return object
     },
   }
@@ -104,14 +122,15 @@ interface DecodedEntry {
   readonly object: Shared
 }
 
-const RECENT_ENTRIES_MAX = 4
+const RECENT_ENTRIES_MAX = 256
+const RECENT_LARGE_ENTRIES_MAX = 4
 const CACHED_ENTRIES_MAX = 2_000
 /** An entry of this size counts as one, and larger ones as more: the cache holds at most 8 MiB of stored bytes. */
 const WEIGHT_BYTES = 4 * 1024
 const weightOf = ({ value }: DecodedEntry): number => Math.max(1, value.length / WEIGHT_BYTES)
 /** How often unused entries are evicted, so that the memory of a burst is returned. */
 const EVICTION_INTERVAL_MS = 60_000
-/** Larger objects are not cached. */
+/** Of larger objects only a few are cached, by identity. */
 const CACHED_BYTES_MAX = 16 * 1024
 
 export const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a === b || Buffer.compare(a, b) === 0

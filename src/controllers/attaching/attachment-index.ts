@@ -62,19 +62,11 @@ const handlesIn = ({ csi }: Readonly<PersistentVolumeSpec>): string[] =>
  * contains a hash of the volumeHandle. An attachment that a user created, under another name, belongs to any volume that
  * it references.
  */
-export function belongsTo(attachment: Attachment, volume: Volume): boolean {
+export function belongsTo({ metadata: { name }, spec }: Attachment, volume: Volume): boolean {
   const { csi } = volume.spec ?? {}
-  const { metadata, spec } = attachment
-  if (!csi || !isAttachmentName(metadata.name)) return true
-  if (handlesInNames.get(attachment) === csi.volumeHandle) return true
-  const placement = { driver: spec.attacher, handle: csi.volumeHandle, nodeName: spec.nodeName }
-  if (metadata.name !== attachmentNameOf(placement)) return false
-  handlesInNames.set(attachment, csi.volumeHandle)
-  return true
+  if (!csi || !isAttachmentName(name)) return true
+  return name === attachmentNameOf({ driver: spec.attacher, handle: csi.volumeHandle, nodeName: spec.nodeName })
 }
-
-/** The volumeHandle whose hash is in the name of an attachment, once it is known: all attachments of a node are checked often. */
-const handlesInNames = new WeakMap<Attachment, string>()
 
 export const isBeingDeleted = ({ metadata }: Attachment | Volume): boolean => metadata.deletionTimestamp !== undefined
 

@@ -41,14 +41,25 @@ export function attachedVolumeName(
   node: Readonly<Node> | undefined,
 ): string | undefined {
   const { attacher, nodeName } = attachment.spec
-  if (volume?.spec?.csi && belongsTo(attachment, volume))
-    return attachedVolumeNameOf({ driver: attacher, handle: volume.spec.csi.volumeHandle })
+  const { csi } = volume?.spec ?? {}
+  if (volume && csi) {
+    const knownName = knownNames.get(attachment)
+    if (knownName?.handle === csi.volumeHandle) return knownName.name
+    if (belongsTo(attachment, volume)) {
+      const name = attachedVolumeNameOf({ driver: attacher, handle: csi.volumeHandle })
+      knownNames.set(attachment, { handle: csi.volumeHandle, name })
+      return name
+    }
+  }
   const { volumesInUse = [], volumesAttached = [] } = node?.status ?? {}
   return [...volumesInUse, ...volumesAttached.map(({ name }) => name)].find((name) => {
     const parsedName = parseAttachedVolumeName(name)
     return parsedName && attachmentNameOf({ ...parsedName, nodeName }) === attachment.metadata.name
   })
 }
+
+/** The names of volumes that belong to their attachments: all attachments of a node are read for each change to one. */
+const knownNames = new WeakMap<Attachment, { readonly handle: string; readonly name: string }>()
 
 /** Whether a field changed that decides when a volume may be detached. */
 export const isNodeStateChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>

@@ -56,8 +56,10 @@ function attachedVolumeNames(
 
 /** Appends new volumes, removes CSI volumes that are no longer attached, and keeps volumes of other plugins. */
 function mergeAttached(reportedVolumes: AttachedVolumes, attachedNames: ReadonlySet<string>): AttachedVolumes {
-  const keptVolumes = reportedVolumes.filter(({ name }) => attachedNames.has(name) || !parseAttachedVolumeName(name))
-  const keptNames = new Set(keptVolumes.map(({ name }) => name))
-  const newNames = [...attachedNames].filter((name) => !keptNames.has(name)).sort()
-  return [...keptVolumes, ...newNames.map((name) => ({ name, devicePath: '' }))]
+  const newNames = new Set(attachedNames)
+  const keptVolumes = reportedVolumes.filter(
+    ({ name }) => newNames.delete(name) || attachedNames.has(name) || !parseAttachedVolumeName(name),
+  )
+  for (const name of [...newNames].sort()) keptVolumes.push({ name, devicePath: '' })
+  return keptVolumes
 }

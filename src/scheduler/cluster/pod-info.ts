@@ -28,7 +28,7 @@ export const podInfoOf = (pod: Readonly<Pod>): PodInfo => ({
   claims: claimsOf(pod),
 })
 
-function claimsOf({ metadata, spec }: Readonly<Pod>): readonly PodClaim[] {
+export function claimsOf({ metadata, spec }: Readonly<Pod>): readonly PodClaim[] {
   const claims = new Map<ObjectKey, PodClaim>() // two volumes may name the same claim
   for (const { name: volume, persistentVolumeClaim, ephemeral } of spec?.volumes ?? []) {
     const name = persistentVolumeClaim?.claimName ?? (ephemeral ? `${metadata.name}-${volume}` : undefined)

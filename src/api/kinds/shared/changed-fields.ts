@@ -1,6 +1,6 @@
 // Compares two values of a declared type, for immutability rules and their messages. Quantities are compared by amount. An
 // absent optional field equals an empty one, but an absent pointer field does not.
-import { zeroOf } from '../../decode.ts'
+import { fieldsOf, zeroOf } from '../../decode.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { compareQuantities } from '../../quantity.ts'
 import type { ListType, MapType, ObjectType, ScalarType, Type } from '../../schema.ts'
@@ -67,7 +67,8 @@ function compareValues(type: Type, oldValue: unknown, newValue: unknown, path: s
 function compareObjects(type: ObjectType, oldValue: unknown, newValue: unknown, path: string, changes: Change[]): void {
   const oldRecord = (oldValue ?? {}) as Record<string, unknown>
   const newRecord = (newValue ?? {}) as Record<string, unknown>
-  for (const [name, field] of Object.entries(type.fields)) {
+  for (const [name, field] of fieldsOf(type)) {
+    if (oldRecord[name] === newRecord[name]) continue
     const fieldPath = childPath(path, name)
     const isPointer = field.keepsEmpty && !field.required
     if (isPointer && (oldRecord[name] === undefined) !== (newRecord[name] === undefined)) {
