@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
+import { ChunkEncoder } from './chunk-encoder.ts'
 import { decodeRecords, ownerInLine, timeInLine } from './decode-records.ts'
-import { encodeActivity } from './encode-activity.ts'
 import { type ActivityRecord, ownerOf, timeOf } from './journal-record.ts'
-import { Templates } from './templates.ts'
+import { TemplateParts, Templates } from './templates.ts'
 
 const attempt: Activity = {
   ...{
@@ -36,16 +36,9 @@ const ACTIVITIES: Readonly<Record<string, Activity>> = {
 
 /** Returns the lines of a chunk. */
 function encode(records: readonly ActivityRecord[]): string[] {
-  const templates = new Templates()
-  const numbers = new Map<object, number>()
-  return records.flatMap((record) => {
-    const { template, head, tail } = encodeActivity(record, templates)
-    if (!template) return [head]
-    const isNew = !numbers.has(template)
-    if (isNew) numbers.set(template, numbers.size)
-    const line = `${head}${numbers.get(template)}${tail}`
-    return isNew ? [`[${numbers.get(template)},${template.json}]`, line] : [line]
-  })
+  const encoder = new ChunkEncoder()
+  for (const record of records) encoder.addActivity(record)
+  return Buffer.from(encoder.end()).toString('utf8').trimEnd().split('\n')
 }
 
 describe('the records of the journal', () => {
@@ -94,7 +87,12 @@ describe('templates', () => {
   it('PLUS-6 are found by their parts, and built once while they are in use', () => {
     const templates = new Templates()
     let built = 0
-    const find = (part: string) => templates.find(['call', part, undefined], () => String(built++))
+    const parts = new TemplateParts()
+    const find = (part: string) => {
+      parts.count = 0
+      for (const added of ['call', part, undefined]) parts.add(added)
+      return templates.find(parts, () => String(built++))
+    }
     const first = find('a')
     expect(find('a')).toBe(first)
     expect(find('b')).not.toBe(first)

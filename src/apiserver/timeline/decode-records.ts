@@ -1,6 +1,6 @@
 // Decodes chunks and segments of the journal: lines of JSON in the order of their commits. A line is one of
 //   [NUMBER,{…}]          a template of the following lines, up to the next one with the same number
-//   ["OWNER",NUMBER,…]    a record with a template (encode-activity.ts, describe-change.ts)
+//   ["OWNER",NUMBER,…]    a record with a template (encode-activity.ts, encode-change.ts)
 //   {…}                   a whole record
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import { type ActivityRecord, type ChangeRecord, type JournalRecord, timeOf } from './journal-record.ts'

@@ -1,8 +1,7 @@
-// Describes a change to a claim, a volume, an attachment, or a pod that uses claims, as a line of the journal:
-//   ["UID",TEMPLATE,TIME,"NAMESPACE","NAME",{DETAILS}]
-// It runs for every write of these kinds, so it compares only the fields that show the lifecycle of a volume, and builds the text of
-// their changes only for a new template. It records only the names of changed annotations and labels, because their values can be
-// long or confidential.
+// Describes a change to a claim, a volume, an attachment, or a pod that uses claims, for its record in the journal.
+// It runs for every write of these kinds, so it compares only the fields that show the lifecycle of a volume, allocates no memory, and
+// the text of the changes is built only for a new template. It finds only the names of changed annotations and labels, because their
+// values can be long or confidential.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
@@ -11,9 +10,8 @@ import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import type { AnyObject } from '../objects/object-deps.ts'
 import type { WriteTarget } from '../objects/write-verb.ts'
-import type { StepChange } from './follow-steps.ts'
-import { type ChangeRecord, escapeText, quoteText } from './journal-record.ts'
-import type { Template, TemplateParts, Templates } from './templates.ts'
+import type { ChangeRecord } from './journal-record.ts'
+import { TemplateParts } from './templates.ts'
 
 /** The object before and after a write. `before` is undefined for a create, `after` for a removal. */
 export interface ObjectChange {
@@ -21,49 +19,63 @@ export interface ObjectChange {
   readonly after: Readonly<KubeObject> | undefined
 }
 
-export interface DescribedChange {
-  readonly template: Template
-  /** The line without the number of the template, which is between these two parts. */
-  readonly head: string
-  readonly tail: string
-  /** The object's uid. */
-  readonly owner: string
-  /** Undefined if the change has no effect on the steps of a claim. */
-  readonly stepChange: StepChange | undefined
+/** What a change has in its record besides the parts of its template. */
+export interface DescribedChange extends Pick<ChangeRecord, 'kind' | 'verb'> {
+  /** The state after the change, or the last one. */
+  object: AnyObject
+  volume: string | undefined
+  claimUid: string | undefined
+  handle: string | undefined
+  claims: readonly string[] | undefined
+  step: StepName | undefined
+  /** Whether the change sets the claim or the handle of a volume. */
+  hasNewClaim: boolean
+  /** The values of fields that differ between most objects. Only the first `valueCount` belong to this change. */
+  readonly values: string[]
+  valueCount: number
+  /** The kind, verb, user, manager and step, then three parts for each change: a noun, and its values before and after. */
+  readonly parts: TemplateParts
 }
 
-/** Longer texts are cut, such as the message of a driver in an attachment. */
-const TEXT_LENGTH_MAX = 300
-/** Further changes of one write are omitted. */
-const CHANGES_MAX = 20
-const SELECTED_NODE = 'volume.kubernetes.io/selected-node'
-/** Escaped, because text that contains only ASCII is encoded several times faster. */
-const ARROW = '\\u2192'
+/** The index of the first change in the parts. */
+export const CHANGES_START = 5
+/** In place of the value before: the text of the change is `NOUN NAME added`, `NOUN NAME changed` or `NOUN NAME removed`. */
+export const ADDED = '\u0000added'
+export const CHANGED = '\u0000changed'
+export const REMOVED = '\u0000removed'
+/** The text of the change is the noun. */
+export const ALONE = '\u0000'
+/** The value is one of `values`. */
+export const OWN_VALUE = '\u0000own'
 
-/** Reads a field of the spec, the status or the annotations. The value undefined is an absent field. */
-type ReadField = (part: AnyObject) => string | undefined
+const SELECTED_NODE = 'volume.kubernetes.io/selected-node'
+
+/** The change that was described last. It is kept between calls, so that describing allocates nothing. */
+const described: { -readonly [key in keyof DescribedChange]: DescribedChange[key] } = {
+  kind: '',
+  verb: 'create',
+  object: undefined,
+  volume: undefined,
+  claimUid: undefined,
+  handle: undefined,
+  claims: undefined,
+  step: undefined,
+  hasNewClaim: false,
+  values: [],
+  valueCount: 0,
+  parts: new TemplateParts(),
+}
+const { parts } = described
 
 interface KindDescription {
   /** Whether the journal records this change. Default: true for all changes. */
   isRecorded?(before: AnyObject | undefined, after: AnyObject | undefined): boolean
-  /** The fields that are compared. */
-  readonly spec: readonly ComparedField[]
-  readonly status: readonly ComparedField[]
-  detailsOf(object: AnyObject, before: AnyObject | undefined): Details
+  /** Adds the changes of the spec and the status. Calls with the same object before and after are skipped. */
+  compareSpec(before: AnyObject | undefined, after: AnyObject): void
+  compareStatus(before: AnyObject | undefined, after: AnyObject): void
+  /** Sets the details and the step. */
+  setDetails(object: AnyObject, before: AnyObject | undefined): void
 }
-
-interface ComparedField {
-  /** The name in the texts. */
-  readonly name: string
-  readonly read: ReadField
-  /** Whether the values differ between most objects, so that they belong to the record, not to the template. */
-  readonly isOwn: boolean
-}
-
-const field = (name: string, read: ReadField): ComparedField => ({ name, read, isOwn: false })
-const ownField = (name: string, read: ReadField): ComparedField => ({ name, read, isOwn: true })
-
-type Details = Pick<ChangeRecord, 'volume' | 'claimUid' | 'handle' | 'claims' | 'step'>
 
 const storageOf = (list: AnyObject): string | undefined => list?.storage
 
@@ -75,72 +87,109 @@ const conditionsOf = (conditions: AnyObject): string | undefined =>
     : undefined
 
 const CLAIM: KindDescription = {
-  spec: [
-    field('request', (spec) => storageOf(spec.resources?.requests)),
-    field('class', (spec) => spec.storageClassName),
-    field('attributes class', (spec) => spec.volumeAttributesClassName),
-    ownField('volume', (spec) => spec.volumeName),
-  ],
-  status: [
-    field('phase', (status) => status.phase),
-    field('capacity', (status) => storageOf(status.capacity)),
-    field('allocated size', (status) => storageOf(status.allocatedResources)),
-    field('resize', (status) => storageOf(status.allocatedResourceStatuses)),
-    field('current attributes class', (status) => status.currentVolumeAttributesClassName),
-    field('modification', (status) => status.modifyVolumeStatus?.status),
-    field('conditions', (status) => conditionsOf(status.conditions)),
-  ],
-  detailsOf: (claim, before) => ({ volume: claim.spec?.volumeName || undefined, step: claimStepOf(claim, before) }),
+  compareSpec(before, after) {
+    compare('request', storageOf(before?.resources?.requests), storageOf(after.resources?.requests))
+    compare('class', before?.storageClassName, after.storageClassName)
+    compare('attributes class', before?.volumeAttributesClassName, after.volumeAttributesClassName)
+    compareOwn('volume', before?.volumeName, after.volumeName)
+  },
+  compareStatus(before, after) {
+    compare('phase', before?.phase, after.phase)
+    compare('capacity', storageOf(before?.capacity), storageOf(after.capacity))
+    compare('allocated size', storageOf(before?.allocatedResources), storageOf(after.allocatedResources))
+    compare('resize', storageOf(before?.allocatedResourceStatuses), storageOf(after.allocatedResourceStatuses))
+    compare(
+      'current attributes class',
+      before?.currentVolumeAttributesClassName,
+      after.currentVolumeAttributesClassName,
+    )
+    compare('modification', before?.modifyVolumeStatus?.status, after.modifyVolumeStatus?.status)
+    compare('conditions', conditionsOf(before?.conditions), conditionsOf(after.conditions))
+  },
+  setDetails(claim, before) {
+    described.volume = claim.spec?.volumeName || undefined
+    described.step = claimStepOf(claim, before)
+  },
 }
 
 const VOLUME: KindDescription = {
-  spec: [
-    field('capacity', (spec) => storageOf(spec.capacity)),
-    field('class', (spec) => spec.storageClassName),
-    field('attributes class', (spec) => spec.volumeAttributesClassName),
-    field('driver', (spec) => spec.csi?.driver),
-    ownField('claim', ({ claimRef }) => (claimRef ? `${claimRef.namespace}/${claimRef.name}` : undefined)),
-    field('reclaim policy', (spec) => spec.persistentVolumeReclaimPolicy),
-  ],
-  status: [field('phase', (status) => status.phase), field('message', (status) => status.message)],
-  detailsOf: ({ spec }, before) => ({
-    claimUid: spec?.claimRef?.uid || undefined,
-    handle: spec?.csi?.volumeHandle || undefined,
-    step: before ? undefined : 'Provisioned',
-  }),
+  compareSpec(before, after) {
+    compare('capacity', storageOf(before?.capacity), storageOf(after.capacity))
+    compare('class', before?.storageClassName, after.storageClassName)
+    compare('attributes class', before?.volumeAttributesClassName, after.volumeAttributesClassName)
+    compare('driver', before?.csi?.driver, after.csi?.driver)
+    const previousClaim = before?.claimRef
+    const claim = after.claimRef
+    if (previousClaim?.name !== claim?.name || previousClaim?.namespace !== claim?.namespace)
+      compareOwn('claim', nameOfClaim(previousClaim), nameOfClaim(claim))
+    compare('reclaim policy', before?.persistentVolumeReclaimPolicy, after.persistentVolumeReclaimPolicy)
+  },
+  compareStatus(before, after) {
+    compare('phase', before?.phase, after.phase)
+    compare('message', before?.message, after.message)
+  },
+  setDetails({ spec }, before) {
+    const claimUid = spec?.claimRef?.uid || undefined
+    const handle = spec?.csi?.volumeHandle || undefined
+    described.claimUid = claimUid
+    described.handle = handle
+    described.step = before ? undefined : 'Provisioned'
+    described.hasNewClaim =
+      claimUid !== undefined && (before?.spec?.claimRef?.uid !== claimUid || before?.spec?.csi?.volumeHandle !== handle)
+  },
 }
 
+const nameOfClaim = (reference: AnyObject): string | undefined =>
+  reference && `${reference.namespace}/${reference.name}`
+
 const ATTACHMENT: KindDescription = {
-  spec: [ownField('volume', (spec) => spec.source?.persistentVolumeName), field('node', (spec) => spec.nodeName)],
-  status: [
-    field('attached', ({ attached }) => (attached === undefined ? undefined : String(attached))),
-    field('attach error', (status) => status.attachError?.message),
-    field('detach error', (status) => status.detachError?.message),
-  ],
-  detailsOf: ({ spec, status }, before) => ({
-    volume: spec?.source?.persistentVolumeName || undefined,
-    step: status?.attached && !before?.status?.attached ? 'Attached' : undefined,
-  }),
+  compareSpec(before, after) {
+    compareOwn('volume', before?.source?.persistentVolumeName, after.source?.persistentVolumeName)
+    compare('node', before?.nodeName, after.nodeName)
+  },
+  compareStatus(before, after) {
+    compare('attached', textOf(before?.attached), textOf(after.attached))
+    compare('attach error', before?.attachError?.message, after.attachError?.message)
+    compare('detach error', before?.detachError?.message, after.detachError?.message)
+  },
+  setDetails({ spec, status }, before) {
+    described.volume = spec?.source?.persistentVolumeName || undefined
+    described.step = status?.attached && !before?.status?.attached ? 'Attached' : undefined
+  },
 }
+
+const textOf = (value: boolean | undefined): string | undefined => (value === undefined ? undefined : String(value))
 
 /** Updates of other fields have no record, because node agents often update the status of pods. */
 const POD: KindDescription = {
   isRecorded: (before, after) =>
     claimsOf(after ?? before).length > 0 && (!before || !after || hasChanges(POD, before, after)),
-  spec: [field('node', (spec) => spec.nodeName || undefined)],
-  status: [field('phase', (status) => status.phase)],
-  detailsOf: (pod, before) => ({
-    claims: claimsOf(pod),
-    step: pod.spec?.nodeName && !before?.spec?.nodeName ? 'Scheduled' : undefined,
-  }),
+  compareSpec(before, after) {
+    compare('node', before?.nodeName || undefined, after.nodeName || undefined)
+  },
+  compareStatus(before, after) {
+    compare('phase', before?.phase, after.phase)
+  },
+  setDetails(pod, before) {
+    described.claims = claimsOf(pod)
+    described.step = pod.spec?.nodeName && !before?.spec?.nodeName ? 'Scheduled' : undefined
+  },
 }
 
-const DESCRIPTIONS: ReadonlyMap<Kind, KindDescription> = new Map<Kind, KindDescription>([
-  [persistentVolumeClaimKind, CLAIM],
-  [persistentVolumeKind, VOLUME],
-  [volumeAttachmentKind, ATTACHMENT],
-  [podKind, POD],
-])
+function descriptionOf(kind: Kind): KindDescription | undefined {
+  switch (kind) {
+    case persistentVolumeClaimKind:
+      return CLAIM
+    case persistentVolumeKind:
+      return VOLUME
+    case volumeAttachmentKind:
+      return ATTACHMENT
+    case podKind:
+      return POD
+    default:
+      return undefined
+  }
+}
 
 function claimStepOf(claim: AnyObject, before: AnyObject | undefined): StepName | undefined {
   if (!before) return 'Created'
@@ -161,164 +210,90 @@ function claimsOf({ spec, metadata }: AnyObject): string[] {
 
 /** Returns false for objects of other kinds, pods without claims, and updates of pods that change no described field. */
 export function isRecorded(kind: Kind, { before, after }: ObjectChange): boolean {
-  const description = DESCRIPTIONS.get(kind)
+  const description = descriptionOf(kind)
   return description !== undefined && (description.isRecorded?.(before, after) ?? true)
 }
 
-/** Describes a recorded change. */
+/** Describes a recorded change. The next call changes the result. */
 export function describeChange(
-  target: WriteTarget,
-  change: ObjectChange,
-  atMs: number,
-  templates: Templates,
+  { resource, user, fieldManager }: WriteTarget,
+  before: AnyObject | undefined,
+  after: AnyObject | undefined,
 ): DescribedChange {
-  const { kind } = target.resource
-  const description = DESCRIPTIONS.get(kind)!
-  const { before, after } = change
-  const object: AnyObject = after ?? before
-  const verb = before ? (after ? 'update' : 'delete') : 'create'
-  const details = description.detailsOf(object, after ? before : object)
-  const { volume, claimUid, handle, claims, step } = details
-  found.parts.length = 0
-  found.values = ''
-  found.parts.push(kind.kind, verb, target.user.name, target.fieldManager, step)
+  const { kind } = resource
+  const description = descriptionOf(kind)!
+  described.kind = kind.kind
+  described.verb = before ? (after ? 'update' : 'delete') : 'create'
+  described.object = after ?? before
+  described.volume = undefined
+  described.claimUid = undefined
+  described.handle = undefined
+  described.claims = undefined
+  described.hasNewClaim = false
+  described.valueCount = 0
+  description.setDetails(described.object, after ? before : described.object)
+  parts.count = 0
+  parts.add(kind.kind)
+  parts.add(described.verb)
+  parts.add(user.name)
+  parts.add(fieldManager)
+  parts.add(described.step)
   if (after) findChanges(description, before, after)
-  if (before && after && found.parts.length === CHANGES_START) addText('other fields')
-  const { name = '', namespace = '', uid = '' } = object.metadata
-  // Names of these kinds are validated, and the server generates uids: neither contains characters that JSON escapes.
-  let tail = `,${timeText(atMs)},"${namespace}","${name}"`
-  if (volume || claimUid || handle || claims || found.values !== '') tail += detailsText(details)
-  tail += ']'
-  const hasEffectOnSteps = step || !after || (claimUid && hasNewClaim(before, details))
-  const stepChange: StepChange | undefined = hasEffectOnSteps
-    ? { atMs, kind: kind.kind, namespace, name, uid, verb, volume, claimUid, handle, claims, step }
-    : undefined
-  return {
-    template: templates.find(found.parts, jsonOfChange),
-    head: `["${uid}",`,
-    tail,
-    owner: uid,
-    stepChange,
-  }
-}
-
-/** What the current call has found. It is kept between calls, so that a change with a known template allocates nothing for it. */
-const found = {
-  /** The kind, verb, user, manager and step, then three parts for each change: a noun, and its values before and after. */
-  parts: [] as (string | undefined)[],
-  /** The values of own fields as JSON strings, separated by commas. */
-  values: '',
-}
-const CHANGES_START = 5
-/** In place of the value before: the text of the change is `NOUN NAME added`, `NOUN NAME changed` or `NOUN NAME removed`. */
-const ADDED = '\u0000added'
-const CHANGED = '\u0000changed'
-const REMOVED = '\u0000removed'
-/** The text of the change is the noun. */
-const ALONE = '\u0000'
-/** The value is one of `values`. */
-const OWN_VALUE = '\u0000own'
-
-let lastTime = { atMs: 0, text: '0' }
-
-/** Returns the number as text. Most records of a group commit have the same time. */
-function timeText(atMs: number): string {
-  if (lastTime.atMs !== atMs) lastTime = { atMs, text: String(atMs) }
-  return lastTime.text
-}
-
-function detailsText({ volume, claimUid, handle, claims }: Details): string {
-  let text = ''
-  if (volume) text += `,"volume":${quoteText(volume)}`
-  if (claimUid) text += `,"claimUid":${quoteText(claimUid)}`
-  if (handle) text += `,"handle":${quoteText(handle)}`
-  if (claims) text += `,"claims":${JSON.stringify(claims)}`
-  if (found.values !== '') text += `,"values":[${found.values.slice(1)}]`
-  return `,{${text.slice(1)}}`
-}
-
-function jsonOfChange(parts: TemplateParts): string {
-  const [kind, verb, user, manager, step] = parts
-  const changes: string[] = []
-  for (let index = CHANGES_START; index < parts.length && changes.length < CHANGES_MAX; index += 3)
-    changes.push(changeText(parts[index]!, parts[index + 1], parts[index + 2]))
-  return (
-    `{"kind":"${kind}","verb":"${verb}","user":${quoteText(user ?? '')}${manager ? `,"manager":${quoteText(manager)}` : ''}` +
-    `,"changes":[${changes.join()}]${step ? `,"step":"${step}"` : ''}}`
-  )
-}
-
-/** Returns the text as a JSON string, or as an array with the name of a field whose value belongs to the record. */
-function changeText(noun: string, before: string | undefined, after: string | undefined): string {
-  if (before === OWN_VALUE) return `["${noun}"]`
-  if (before === ALONE) return `"${noun}"`
-  if (before === ADDED || before === CHANGED || before === REMOVED)
-    return `"${noun} ${escapeText(after ?? '')} ${before.slice(1)}"`
-  if (after === undefined) return `"${noun} removed"`
-  if (before === undefined) return `"${noun} ${cut(after)}"`
-  return `"${noun} ${cut(before)} ${ARROW} ${cut(after)}"`
-}
-
-function hasNewClaim(before: AnyObject, { claimUid, handle }: Details): boolean {
-  return before?.spec?.claimRef?.uid !== claimUid || before?.spec?.csi?.volumeHandle !== handle
+  if (before && after && parts.count === CHANGES_START) addChange('other fields', ALONE, undefined)
+  return described
 }
 
 function hasChanges(description: KindDescription, before: AnyObject, after: AnyObject): boolean {
-  found.parts.length = 0
+  parts.count = 0
+  described.valueCount = 0
   findChanges(description, before, after)
-  return found.parts.length > 0
+  return parts.count > 0
 }
 
-/** Adds the changes to `found`. */
 function findChanges(description: KindDescription, before: AnyObject | undefined, after: AnyObject): void {
-  addFields(description.spec, before?.spec, after.spec)
-  addFields(description.status, before?.status, after.status)
-  const previousMeta: AnyObject = before?.metadata ?? NO_METADATA
+  const previousSpec = before?.spec
+  const previousStatus = before?.status
+  if (after.spec !== previousSpec) description.compareSpec(previousSpec, after.spec ?? NO_FIELDS)
+  if (after.status !== previousStatus) description.compareStatus(previousStatus, after.status ?? NO_FIELDS)
+  const previousMeta: AnyObject = before?.metadata ?? NO_FIELDS
   const { deletionTimestamp, finalizers, annotations, labels }: AnyObject = after.metadata
-  const hasNewAnnotations = annotations !== previousMeta.annotations
-  if (hasNewAnnotations) addChange('node', previousMeta.annotations?.[SELECTED_NODE], annotations?.[SELECTED_NODE])
-  if (deletionTimestamp && !previousMeta.deletionTimestamp) addText('marked for deletion')
-  if (finalizers !== previousMeta.finalizers) addNames('finalizer', previousMeta.finalizers, finalizers)
+  const previousAnnotations = previousMeta.annotations
+  if (annotations !== previousAnnotations)
+    compare('node', previousAnnotations?.[SELECTED_NODE], annotations?.[SELECTED_NODE])
+  if (deletionTimestamp && !previousMeta.deletionTimestamp) addChange('marked for deletion', ALONE, undefined)
+  if (finalizers !== previousMeta.finalizers) compareNames('finalizer', previousMeta.finalizers, finalizers)
   if (!before) return
-  if (hasNewAnnotations) addKeys('annotation', previousMeta.annotations, annotations)
-  if (labels !== previousMeta.labels) addKeys('label', previousMeta.labels, labels)
+  if (annotations !== previousAnnotations) compareKeys('annotation', previousAnnotations, annotations)
+  if (labels !== previousMeta.labels) compareKeys('label', previousMeta.labels, labels)
 }
 
-const NO_METADATA = {}
+const NO_FIELDS = {}
 
-/** Skips a part that is the same object before and after the update. */
-function addFields(
-  fields: readonly ComparedField[],
-  before: AnyObject | undefined,
-  after: AnyObject | undefined,
-): void {
+function addChange(noun: string, before: string | undefined, after: string | undefined): void {
+  parts.add(noun)
+  parts.add(before)
+  parts.add(after)
+}
+
+/** Compares a field. The value undefined is an absent field. */
+function compare(name: string, before: string | undefined, after: string | undefined): void {
+  if (before !== after) addChange(name, before, after)
+}
+
+/** Compares a field whose values differ between most objects, so that a new value belongs to the record, not to the template. */
+function compareOwn(name: string, before: string | undefined, after: string | undefined): void {
   if (before === after) return
-  for (const { name, read, isOwn } of fields) {
-    const previous = before && read(before)
-    const current = after && read(after)
-    if (previous === current) continue
-    if (isOwn && previous === undefined && current !== undefined) addOwn(name, current)
-    else found.parts.push(name, previous, current)
+  if (before !== undefined || after === undefined) {
+    addChange(name, before, after)
+    return
   }
+  addChange(name, OWN_VALUE, undefined)
+  described.values[described.valueCount++] = after
 }
 
-function addChange(name: string, before: string | undefined, after: string | undefined): void {
-  if (before !== after) found.parts.push(name, before, after)
-}
-
-function addOwn(name: string, value: string): void {
-  found.parts.push(name, OWN_VALUE, undefined)
-  found.values += `,${quoteText(value)}`
-}
-
-const addText = (text: string): void => void found.parts.push(text, ALONE, undefined)
-
-const cut = (text: string): string =>
-  escapeText(text.length > TEXT_LENGTH_MAX ? `${text.slice(0, TEXT_LENGTH_MAX)}…` : text)
-
-function addNames(noun: string, before: readonly string[] = NO_NAMES, after: readonly string[] = NO_NAMES): void {
-  for (const name of after) if (!before.includes(name)) found.parts.push(noun, ADDED, name)
-  for (const name of before) if (!after.includes(name)) found.parts.push(noun, REMOVED, name)
+function compareNames(noun: string, before: readonly string[] = NO_NAMES, after: readonly string[] = NO_NAMES): void {
+  for (const name of after) if (!before.includes(name)) addChange(noun, ADDED, name)
+  for (const name of before) if (!after.includes(name)) addChange(noun, REMOVED, name)
 }
 
 const NO_NAMES: readonly string[] = []
@@ -327,10 +302,10 @@ type Keys = Readonly<Record<string, string>>
 const NO_KEYS: Keys = {}
 
 /** Skips the annotation of the selected node, which is one of the compared fields. */
-function addKeys(noun: string, before: Keys = NO_KEYS, after: Keys = NO_KEYS): void {
+function compareKeys(noun: string, before: Keys = NO_KEYS, after: Keys = NO_KEYS): void {
   for (const key in after) {
     if (key === SELECTED_NODE || before[key] === after[key]) continue
-    found.parts.push(noun, key in before ? CHANGED : ADDED, key)
+    addChange(noun, key in before ? CHANGED : ADDED, key)
   }
-  for (const key in before) if (key !== SELECTED_NODE && !(key in after)) found.parts.push(noun, REMOVED, key)
+  for (const key in before) if (key !== SELECTED_NODE && !(key in after)) addChange(noun, REMOVED, key)
 }

@@ -2,73 +2,74 @@
 //   attempt   ["UID",TEMPLATE,"START",DURATION,"NAMESPACE","NAME",ATTEMPT]   without a uid: ["NAME",TEMPLATE,"START",DURATION,"NAMESPACE",0,ATTEMPT]
 //   call      ["VOLUME",TEMPLATE,"START",DURATION]
 // decode-records.ts decodes it.
-import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
-import { type ActivityRecord, quoteText } from './journal-record.ts'
-import type { Template, TemplateParts, Templates } from './templates.ts'
+import { bytesOfText } from '../../base/unpooled-bytes.ts'
+import type { ChunkEncoder } from './chunk-encoder.ts'
+import type { ActivityRecord } from './journal-record.ts'
+import { type TemplatePart, TemplateParts } from './templates.ts'
 
-interface EncodedActivity {
-  /** Undefined if `head` is the whole record. */
-  readonly template: Template | undefined
-  /** The line without the number of the template, which is between these two parts. */
-  readonly head: string
-  readonly tail: string
-}
-
-const parts: (string | undefined)[] = []
+/** The parts of the activity that is being encoded. */
+const parts = new TemplateParts()
 
 /** The start needs no escaping: it is a MicroTime of this process, or one that was decoded. */
-
-export function encodeActivity({ process, activity }: ActivityRecord, templates: Templates): EncodedActivity {
-  const { start, durationMs, result, reason, message, object, component, operation, attempt } = activity
-  const { driver, method, volume } = activity
-  parts.length = 0
+export function encodeActivity(encoder: ChunkEncoder, record: ActivityRecord): void {
+  const { process, activity } = record
+  const { object, volume } = activity
+  if (object ? !isAttempt(activity) : volume === undefined || activity.component !== undefined) {
+    // An activity with unusual fields, as only a remote process can report, has no template.
+    encoder.lines.bytes(bytesOfText(`${JSON.stringify({ process, activity })}\n`))
+    return
+  }
+  parts.count = 0
+  parts.add(object ? 'attempt' : 'call')
+  parts.add(process)
+  parts.add(object ? activity.component : activity.driver)
+  parts.add(object ? activity.operation : activity.method)
+  parts.add(activity.result)
+  parts.add(activity.reason)
+  parts.add(activity.message)
   if (object) {
-    const { kind, apiVersion, namespace = '', name, uid } = object
-    if (!name || attempt === undefined || volume !== undefined || hasOtherFields(object))
-      return encodeWhole(process, activity)
-    parts.push('attempt', process, component, operation, result, reason, message, kind, apiVersion)
-    return {
-      template: templates.find(parts, jsonOfAttempt),
-      head: `[${quoteText(uid ?? name)},`,
-      tail: `,"${start}",${durationMs},${quoteText(namespace)},${uid === undefined ? 0 : quoteText(name)},${attempt}]`,
-    }
+    parts.add(object.kind)
+    parts.add(object.apiVersion)
   }
-  if (volume === undefined || component !== undefined) return encodeWhole(process, activity)
-  parts.push('call', process, driver, method, result, reason, message)
-  return {
-    template: templates.find(parts, jsonOfCall),
-    head: `[${quoteText(volume)},`,
-    tail: `,"${start}",${durationMs}]`,
+  const number = encoder.numberOf(parts, object ? jsonOfAttempt : jsonOfCall)
+  const { lines } = encoder
+  lines.ascii('[')
+  lines.quoted(object ? (object.uid ?? object.name!) : volume!)
+  lines.ascii(',')
+  lines.integer(number)
+  lines.ascii(',"')
+  lines.ascii(activity.start)
+  lines.ascii('",')
+  lines.number(activity.durationMs)
+  if (object) {
+    lines.ascii(',')
+    lines.quoted(object.namespace ?? '')
+    lines.ascii(',')
+    if (object.uid === undefined) lines.ascii('0')
+    else lines.quoted(object.name!)
+    lines.ascii(',')
+    lines.number(activity.attempt!)
   }
+  lines.ascii(']\n')
 }
 
-const hasOtherFields = ({ resourceVersion, fieldPath }: NonNullable<Activity['object']>): boolean =>
-  resourceVersion !== undefined || fieldPath !== undefined
+/** Whether an activity on an object has the fields of an attempt of this process, and no others. */
+function isAttempt({ object, attempt, volume }: ActivityRecord['activity']): boolean {
+  const { name, resourceVersion, fieldPath } = object!
+  const isNamed = name !== undefined && name !== ''
+  return (
+    isNamed && attempt !== undefined && volume === undefined && resourceVersion === undefined && fieldPath === undefined
+  )
+}
 
-/** Encodes an activity with unusual fields, as only a remote process can report, without a template. */
-const encodeWhole = (process: string, activity: Activity): EncodedActivity => ({
-  template: undefined,
-  head: JSON.stringify({ process, activity }),
-  tail: '',
-})
-
-function jsonOfAttempt([
-  ,
-  process,
-  component,
-  operation,
-  result,
-  reason,
-  message,
-  kind,
-  apiVersion,
-]: TemplateParts): string {
+function jsonOfAttempt(parts: readonly TemplatePart[]): string {
+  const [, process, component, operation, result, reason, message, kind, apiVersion] = parts
   return JSON.stringify({
     process,
     activity: { component, operation, result, reason, message, object: { apiVersion, kind } },
   })
 }
 
-function jsonOfCall([, process, driver, method, result, reason, message]: TemplateParts): string {
+function jsonOfCall([, process, driver, method, result, reason, message]: readonly TemplatePart[]): string {
   return JSON.stringify({ process, activity: { driver, method, result, reason, message } })
 }

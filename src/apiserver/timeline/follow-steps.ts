@@ -3,6 +3,7 @@
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import { STEPS, type StepName } from '../../api/kinds/timeline/timeline-schema.ts'
 import { LruCache } from '../../base/lru-cache.ts'
+import type { DescribedChange } from './describe-change.ts'
 import type { ChangeRecord } from './journal-record.ts'
 
 export interface FollowedClaim {
@@ -40,6 +41,14 @@ export interface StepChange {
   readonly handle?: string | undefined
   readonly claims?: readonly string[] | undefined
   readonly step?: StepName | undefined
+}
+
+/** Returns undefined if the change has no effect on the steps of a claim. */
+export function stepChangeOf(change: DescribedChange, atMs: number): StepChange | undefined {
+  const { kind, verb, object, volume, claimUid, handle, claims, step, hasNewClaim } = change
+  if (!step && !hasNewClaim && verb !== 'delete') return undefined
+  const { namespace = '', name = '', uid = '' } = object.metadata
+  return { atMs, kind, namespace, name, uid, verb, volume, claimUid, handle, claims, step }
 }
 
 export interface StepFollower {
@@ -125,19 +134,7 @@ export function createStepFollower(): StepFollower {
   }
 
   function addChange(record: StepChange): void {
-    const {
-      kind,
-      verb,
-      uid,
-      name,
-      namespace = '',
-      atMs,
-      step,
-      claimUid,
-      handle,
-      volume,
-      claims: claimNames = [],
-    } = record
+    const { kind, verb, uid, name, namespace = '', atMs, step, claimUid, handle, volume, claims: claimNames } = record
     if (verb === 'delete') {
       forget(record)
       return
@@ -166,7 +163,7 @@ export function createStepFollower(): StepFollower {
         reach(claimOfVolume(volume ?? ''), step, atMs)
         return
       case 'Pod':
-        for (const claimName of claimNames)
+        for (const claimName of claimNames ?? [])
           reach(claims.get(claimsByName.get(namespace, claimName)?.uid ?? ''), step, atMs)
     }
   }

@@ -1,4 +1,4 @@
-// The records of the journal. encode-activity.ts, describe-change.ts and decode-records.ts define their stored form.
+// The records of the journal. encode-activity.ts, encode-change.ts and decode-records.ts define their stored form.
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import type { StepName } from '../../api/kinds/timeline/timeline-schema.ts'
 

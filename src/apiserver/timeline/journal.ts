@@ -8,15 +8,13 @@
 // both.
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import type { Clock, Random } from '../../base/clock.ts'
-import { bytesOfText } from '../../base/unpooled-bytes.ts'
 import type { Put, TransactionView, Write } from '../../store/index.ts'
 import type { WritePlan, WriteTarget } from '../objects/write-verb.ts'
-import { describeChange, isRecorded, type ObjectChange } from './describe-change.ts'
-import { encodeActivity } from './encode-activity.ts'
+import { ChunkEncoder } from './chunk-encoder.ts'
+import { isRecorded, type ObjectChange } from './describe-change.ts'
 import { createStepFollower, type StepChange, type StepFollower } from './follow-steps.ts'
 import { CHUNKS_PREFIX, RECORD_AGE_MS_MAX } from './journal-keys.ts'
 import { type ActivityRecord, ownerOf } from './journal-record.ts'
-import { type Template, Templates } from './templates.ts'
 import { UnmergedChunks } from './unmerged-chunks.ts'
 
 export interface JournalOptions {
@@ -85,8 +83,8 @@ export function createJournal({ clock, random, isStoreShared }: JournalOptions):
     .toString(36)
     .padStart(4, '0')}`
   const steps = createStepFollower()
-  const templates = new Templates()
   const unmergedChunks = isStoreShared ? undefined : new UnmergedChunks()
+  const chunkDeps: ChunkDeps = { clock, encoder: new ChunkEncoder(), unmergedChunks }
   const stats = { changes: 0, activities: 0, droppedActivities: 0, chunks: 0, bytes: 0 }
   let pending: ActivityRecord[] = []
   let chunkCount = 0
@@ -95,7 +93,7 @@ export function createJournal({ clock, random, isStoreShared }: JournalOptions):
 
   function createChunk(): Chunk {
     const key = `${CHUNKS_PREFIX}${start}${(chunkCount++).toString(36).padStart(8, '0')}`
-    return new Chunk(key, clock, templates)
+    return new Chunk(key, chunkDeps)
   }
 
   /** Returns the chunk that a transaction of the same group commit has put, if another transaction may add records to it. */
@@ -149,13 +147,13 @@ export function createJournal({ clock, random, isStoreShared }: JournalOptions):
         this.#forgetChunk()
         return
       }
-      const { put, value, owners, activities, stepChanges } = chunk
-      stats.changes += owners.length - activities.length
+      const { put, value, activities, changeCount, stepChanges } = chunk
+      stats.changes += changeCount
       stats.activities += activities.length
       stats.chunks++
       stats.bytes += value.length
       steps.addChanges(stepChanges)
-      unmergedChunks?.add(put, value, owners)
+      unmergedChunks?.add(put, value)
     }
 
     /** After a rejected commit, the activities wait for the next transaction. */
@@ -191,10 +189,13 @@ export function createJournal({ clock, random, isStoreShared }: JournalOptions):
 
 /** Returns whether at least one of the changes has a record. */
 function areRecorded(planned: readonly PlannedChange[]): boolean {
-  for (const { target, plan } of planned) {
-    if (plan.change && plan.writes.length > 0 && isRecorded(target.resource.kind, plan.change)) return true
-  }
+  for (const change of planned) if (recordedChangeOf(change)) return true
   return false
+}
+
+/** Returns undefined if the write has no record. */
+function recordedChangeOf({ target, plan: { change, writes } }: PlannedChange): ObjectChange | undefined {
+  return change && writes.length > 0 && isRecorded(target.resource.kind, change) ? change : undefined
 }
 
 /** A recorded change of an object. */
@@ -208,11 +209,12 @@ interface RecordedChange {
 function mergeChanges(planned: readonly PlannedChange[]): readonly RecordedChange[] {
   const merged: RecordedChange[] = []
   const latest = planned.length > SEARCHED_CHANGES_MAX ? new Map<string, RecordedChange>() : undefined
-  for (const { target, plan } of planned) {
-    const { change, writes } = plan
-    if (!change || writes.length === 0 || !isRecorded(target.resource.kind, change)) continue
+  for (const plannedChange of planned) {
+    const change = recordedChangeOf(plannedChange)
+    if (!change) continue
+    const { target } = plannedChange
     const uid = uidOf(change)
-    const earlier = latest ? latest.get(uid) : merged.findLast((entry) => entry.uid === uid)
+    const earlier = latest ? latest.get(uid) : findLatest(merged, uid)
     if (earlier && change.after && earlier.target.fieldManager === target.fieldManager) {
       earlier.change = { before: earlier.change.before, after: change.after }
       continue
@@ -227,7 +229,18 @@ function mergeChanges(planned: readonly PlannedChange[]): readonly RecordedChang
 /** In a commit with more writes, the earlier write of an object is found with a Map. */
 const SEARCHED_CHANGES_MAX = 16
 
+function findLatest(merged: readonly RecordedChange[], uid: string): RecordedChange | undefined {
+  for (let index = merged.length - 1; index >= 0; index--) if (merged[index]!.uid === uid) return merged[index]
+  return undefined
+}
+
 const uidOf = ({ before, after }: ObjectChange): string => (after ?? before)?.metadata.uid ?? ''
+
+interface ChunkDeps {
+  readonly clock: Clock
+  readonly encoder: ChunkEncoder
+  readonly unmergedChunks: UnmergedChunks | undefined
+}
 
 /**
  * The put of a chunk. Its records are described and encoded together when the store writes the group commit: describing the records of a
@@ -240,26 +253,22 @@ class Chunk implements Put {
   readonly put: string
   readonly expiresAtMs: number
   activities: readonly ActivityRecord[] = []
+  /** The number of encoded changes. */
+  changeCount = 0
   readonly stepChanges: StepChange[] = []
-  /** The owner of each record. */
-  readonly owners: string[] = []
   /** The number of records, or more. */
   count = 0
   /** The view of the group commit that contains this chunk, once it is known. */
   view: TransactionView | undefined
-  readonly #clock: Clock
-  readonly #templates: Templates
+  readonly #deps: ChunkDeps
   /** The changes of each transaction. */
   readonly #transactions: (readonly PlannedChange[])[] = []
-  #templateCount = 0
-  #lines = ''
   #value: Uint8Array | undefined
 
-  constructor(put: string, clock: Clock, templates: Templates) {
+  constructor(put: string, deps: ChunkDeps) {
     this.put = put
-    this.expiresAtMs = clock.nowMs() + RECORD_AGE_MS_MAX
-    this.#clock = clock
-    this.#templates = templates
+    this.expiresAtMs = deps.clock.nowMs() + RECORD_AGE_MS_MAX
+    this.#deps = deps
   }
 
   /** Whether the store has read the value, so that no more records can be added. */
@@ -283,37 +292,24 @@ class Chunk implements Put {
   }
 
   #encode(): Uint8Array {
+    const { clock, encoder, unmergedChunks } = this.#deps
     for (const record of this.activities) {
-      const { template, head, tail } = encodeActivity(record, this.#templates)
-      this.#addLine(template, head, tail)
-      this.owners.push(ownerOf(record))
+      encoder.addActivity(record)
+      unmergedChunks?.countRecord(ownerOf(record))
     }
-    const atMs = this.#clock.nowMs()
+    const atMs = clock.nowMs()
     for (const planned of this.#transactions) {
       if (planned.length === 1) this.#addChange(planned[0]!.target, planned[0]!.plan.change!, atMs)
       else for (const { target, change } of mergeChanges(planned)) this.#addChange(target, change, atMs)
     }
-    return bytesOfText(this.#lines)
+    return encoder.end()
   }
 
   #addChange(target: WriteTarget, change: ObjectChange, atMs: number): void {
-    const { template, head, tail, owner, stepChange } = describeChange(target, change, atMs, this.#templates)
+    const { encoder, unmergedChunks } = this.#deps
+    const stepChange = encoder.addChange(target, change, atMs)
     if (stepChange) this.stepChanges.push(stepChange)
-    this.#addLine(template, head, tail)
-    this.owners.push(owner)
-  }
-
-  /** Adds the line of a record, after that of its template if this chunk does not contain it yet. */
-  #addLine(template: Template | undefined, head: string, tail: string): void {
-    if (!template) {
-      this.#lines += `${head}\n`
-      return
-    }
-    if (template.chunk !== this.put) {
-      template.chunk = this.put
-      template.number = this.#templateCount++
-      this.#lines += `[${template.number},${template.json}]\n`
-    }
-    this.#lines += `${head}${template.number}${tail}\n`
+    unmergedChunks?.countRecord(uidOf(change))
+    this.changeCount++
   }
 }

@@ -107,7 +107,8 @@ describe('mergeUnmerged', () => {
       const key = `${CHUNKS_PREFIX}${verb}-${String(index).padStart(4, '0')}`
       const value = chunkOf(aChange(name, verb))
       await store.transact(() => [{ put: key, value }])
-      chunks.add(key, value, [`uid-${name}`])
+      chunks.countRecord(`uid-${name}`)
+      chunks.add(key, value)
     }
   }
 
@@ -150,7 +151,7 @@ describe('mergeUnmerged', () => {
 
   it('SYS-19 keeps a bounded number of bytes', () => {
     const chunks = new UnmergedChunks()
-    for (let index = 0; index < 10; index++) chunks.add(`k-${index}`, new Uint8Array(1024 * 1024), [])
+    for (let index = 0; index < 10; index++) chunks.add(`k-${index}`, new Uint8Array(1024 * 1024))
     expect(chunks.size).toBe(1)
     expect(chunks.takeDropped()).toBe(true)
   })

@@ -1,16 +1,27 @@
 // Templates of records: what records of many volumes have in common, such as the user, the component and most changes. A chunk
 // contains each of its templates once, as a line of its own, and a record refers to the template by number. Most records of a busy
 // server have one of a few templates, which are found by comparing their parts, without building their text.
+import { bytesOfText } from '../../base/unpooled-bytes.ts'
 
-/** The parts of a template. Parts that differ between most volumes, such as names, belong to the record. */
-export type TemplateParts = readonly (string | undefined)[]
+export type TemplatePart = string | undefined
+
+/** The parts of a template that is searched for. Parts that differ between most volumes, such as names, belong to the record. */
+export class TemplateParts {
+  /** Only the first `count` are parts: the array keeps its length, so that it keeps its memory. */
+  readonly values: TemplatePart[] = []
+  count = 0
+
+  add(part: TemplatePart): void {
+    this.values[this.count++] = part
+  }
+}
 
 export interface Template {
-  readonly parts: TemplateParts
+  readonly parts: readonly TemplatePart[]
   /** The template as JSON. */
-  readonly json: string
-  /** The key of the last chunk that contains the template, and the template's number there. */
-  chunk: string
+  readonly json: Uint8Array
+  /** The last chunk that contains the template, and the template's number there. */
+  chunk: number
   number: number
 }
 
@@ -22,17 +33,18 @@ export class Templates {
   #next = 0
 
   /** Returns the template with these parts. `jsonOf` is called for a new one. The parts may be changed afterwards. */
-  find(parts: TemplateParts, jsonOf: (parts: TemplateParts) => string): Template {
+  find(parts: TemplateParts, jsonOf: (parts: readonly TemplatePart[]) => string): Template {
     for (const template of this.#templates) if (areEqual(template.parts, parts)) return template
-    const template: Template = { parts: [...parts], json: jsonOf(parts), chunk: '', number: 0 }
+    const copy = parts.values.slice(0, parts.count)
+    const template: Template = { parts: copy, json: bytesOfText(jsonOf(copy)), chunk: -1, number: 0 }
     this.#templates[this.#next] = template
     this.#next = (this.#next + 1) % TEMPLATES_MAX
     return template
   }
 }
 
-function areEqual(a: TemplateParts, b: TemplateParts): boolean {
-  if (a.length !== b.length) return false
-  for (let index = 0; index < a.length; index++) if (a[index] !== b[index]) return false
+function areEqual(parts: readonly TemplatePart[], { values, count }: TemplateParts): boolean {
+  if (parts.length !== count) return false
+  for (let index = 0; index < count; index++) if (parts[index] !== values[index]) return false
   return true
 }

@@ -9,16 +9,19 @@ export interface UnmergedChunk {
 /** Beyond this size all chunks are dropped from memory, and a merge reads them from the store. */
 const BYTES_MAX = 8 * 1024 * 1024
 
-/** The length of #recordCounts: a power of 2, because hashOf masks the hash with it. */
-const COUNTS = 65_536
+/** The length of #recordCounts: a power of 2, because hashOf masks the hash with it. Small, so that it stays in the processor's cache. */
+const COUNTS = 8_192
+
+/** The largest number that #recordCounts can hold. */
+const COUNT_MAX = 65_535
 
 export class UnmergedChunks {
   readonly #values = new Map<string, Uint8Array>()
   /**
-   * The number of records by a hash of their owner, in the chunks that were added since the last call of takeRecordsMax. Owners with
-   * the same hash are counted together, so that a count can be too large.
+   * The number of records by a hash of their owner, since the last call of takeRecordsMax. Owners with the same hash are counted
+   * together, and so are records that were not committed, so that a count can be too large.
    */
-  readonly #recordCounts = new Uint32Array(COUNTS)
+  readonly #recordCounts = new Uint16Array(COUNTS)
   #recordsMax = 0
   #bytes = 0
   #hasDropped = false
@@ -27,20 +30,23 @@ export class UnmergedChunks {
     return this.#values.size
   }
 
-  /** Adds a committed chunk with the owners of its records. */
-  add(key: string, value: Uint8Array, owners: Iterable<string>): void {
+  /** Counts a record. Must be called for each record of a chunk before the chunk is added. */
+  countRecord(owner: string): void {
+    const index = hashOf(owner)
+    const count = this.#recordCounts[index]! + 1
+    if (count > COUNT_MAX) return
+    this.#recordCounts[index] = count
+    if (count > this.#recordsMax) this.#recordsMax = count
+  }
+
+  /** Adds a committed chunk. */
+  add(key: string, value: Uint8Array): void {
     this.#bytes += value.length
     this.#values.set(key, value)
-    for (const owner of owners) {
-      const index = hashOf(owner)
-      const count = this.#recordCounts[index]! + 1
-      this.#recordCounts[index] = count
-      if (count > this.#recordsMax) this.#recordsMax = count
-    }
     if (this.#bytes > BYTES_MAX) this.dropAll()
   }
 
-  /** Returns the largest number of records of one owner in the chunks that were added since the last call, or more. */
+  /** Returns the largest number of records of one owner that were counted since the last call, or more, but at most COUNT_MAX. */
   takeRecordsMax(): number {
     const recordsMax = this.#recordsMax
     this.#recordCounts.fill(0)
