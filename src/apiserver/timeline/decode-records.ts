@@ -1,6 +1,6 @@
 // Decodes chunks and segments of the journal: lines of JSON in the order of their commits. A line is one of
 //   [NUMBER,{…}]          a template of the following lines, up to the next one with the same number
-//   ["OWNER",NUMBER,…]    a record with a template (encode-activity.ts, encode-change.ts)
+//   ["OWNER",NUMBER,…]    a record with a template, or the change of a volume and that of its claim (encode-activity.ts, encode-change.ts)
 //   {…}                   a whole record
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import { type ActivityRecord, type ChangeRecord, type JournalRecord, timeOf } from './journal-record.ts'
@@ -24,14 +24,13 @@ export function decodeRecords(text: string, isWanted: (line: string) => boolean 
     const parsed = parseLine(line)
     if (isTemplate && Array.isArray(parsed)) templates[parsed[0]] = parsed[1]
     else if (Array.isArray(parsed)) {
-      const record = recordOf(parsed, templates[parsed[1]])
-      if (record) records.push(record)
+      addRecords(records, parsed, templates)
     } else if (parsed) records.push(parsed as JournalRecord)
   }
   return records
 }
 
-/** Returns the owner of the record, without decoding it. Returns undefined for a template. */
+/** Returns the owner of the record, without decoding it. That of a volume and its claim is the claim. Returns undefined for a template. */
 export function ownerInLine(line: string): string | undefined {
   if (line.startsWith('["')) return line.slice(2, line.indexOf('"', 2))
   if (line.startsWith('[')) return undefined
@@ -63,11 +62,33 @@ function parseLine(line: string): unknown {
   }
 }
 
-function recordOf(line: unknown, template: unknown): JournalRecord | undefined {
-  if (typeof template !== 'object' || template === null) return undefined
-  return 'process' in template
-    ? activityOf(line as AttemptLine | CallLine, template as ActivityTemplate)
-    : changeOf(line as ChangeLine, template as ChangeTemplate)
+function addRecords(records: JournalRecord[], line: readonly unknown[], templates: readonly unknown[]): void {
+  const template = templateOf(line[1], templates)
+  if (!template) return
+  if ('process' in template) {
+    records.push(activityOf(line as unknown as AttemptLine | CallLine, template))
+    return
+  }
+  const [uid, , atMs, namespace, name, details = {}] = line as unknown as ChangeLine
+  const { pv, ...claimDetails } = details
+  const identity = { uid, atMs, namespace, name }
+  if (!pv) {
+    records.push(changeOf(template, identity, claimDetails))
+    return
+  }
+  const [volumeNumber, volumeUid, handle] = pv
+  const { volume = '' } = details
+  const volumeTemplate = templateOf(volumeNumber, templates)
+  if (volumeTemplate && !('process' in volumeTemplate)) {
+    const volumeDetails = { claimUid: uid, handle, values: [`${namespace}/${name}`] }
+    records.push(changeOf(volumeTemplate, { uid: volumeUid, atMs, namespace: '', name: volume }, volumeDetails))
+  }
+  records.push(changeOf(template, identity, { ...claimDetails, values: [volume] }))
+}
+
+function templateOf(number: unknown, templates: readonly unknown[]): ActivityTemplate | ChangeTemplate | undefined {
+  const template = templates[number as number]
+  return typeof template === 'object' && template !== null ? (template as ActivityTemplate | ChangeTemplate) : undefined
 }
 
 type ChangeLine = readonly [
@@ -76,10 +97,19 @@ type ChangeLine = readonly [
   atMs: number,
   namespace: string,
   name: string,
-  details?: ChangeDetails,
+  details?: ChangeDetails & {
+    /** The change of the volume of a claim, which precedes that of the claim. */
+    readonly pv?: readonly [number: number, uid: string, handle: string]
+  },
 ]
 
-function changeOf([uid, , atMs, namespace, name, details = {}]: ChangeLine, template: ChangeTemplate): ChangeRecord {
+type ChangeIdentity = Required<Pick<ChangeRecord, 'uid' | 'atMs' | 'namespace' | 'name'>>
+
+function changeOf(
+  template: ChangeTemplate,
+  { uid, atMs, namespace, name }: ChangeIdentity,
+  details: ChangeDetails,
+): ChangeRecord {
   const { kind, verb, user, manager, step } = template
   const { values = [], ...otherDetails } = details
   let used = 0

@@ -19,22 +19,24 @@ export interface ObjectChange {
   readonly after: Readonly<KubeObject> | undefined
 }
 
-/** What a change has in its record besides the parts of its template. */
-export interface DescribedChange extends Pick<ChangeRecord, 'kind' | 'verb'> {
-  /** The state after the change, or the last one. */
-  object: AnyObject
-  volume: string | undefined
-  claimUid: string | undefined
-  handle: string | undefined
-  claims: readonly string[] | undefined
-  step: StepName | undefined
+/** A described change. It can be used again for another change, so that describing allocates nothing. */
+export class DescribedChange {
+  kind = ''
+  verb: ChangeRecord['verb'] = 'create'
+  /** The metadata after the change, or the last one. */
+  metadata: AnyObject = undefined
+  volume: string | undefined = undefined
+  claimUid: string | undefined = undefined
+  handle: string | undefined = undefined
+  claims: readonly string[] | undefined = undefined
+  step: StepName | undefined = undefined
   /** Whether the change sets the claim or the handle of a volume. */
-  hasNewClaim: boolean
+  hasNewClaim = false
   /** The values of fields that differ between most objects. Only the first `valueCount` belong to this change. */
-  readonly values: string[]
-  valueCount: number
+  readonly values: string[] = []
+  valueCount = 0
   /** The kind, verb, user, manager and step, then three parts for each change: a noun, and its values before and after. */
-  readonly parts: TemplateParts
+  readonly parts = new TemplateParts()
 }
 
 /** The index of the first change in the parts. */
@@ -50,22 +52,9 @@ export const OWN_VALUE = '\u0000own'
 
 const SELECTED_NODE = 'volume.kubernetes.io/selected-node'
 
-/** The change that was described last. It is kept between calls, so that describing allocates nothing. */
-const described: { -readonly [key in keyof DescribedChange]: DescribedChange[key] } = {
-  kind: '',
-  verb: 'create',
-  object: undefined,
-  volume: undefined,
-  claimUid: undefined,
-  handle: undefined,
-  claims: undefined,
-  step: undefined,
-  hasNewClaim: false,
-  values: [],
-  valueCount: 0,
-  parts: new TemplateParts(),
-}
-const { parts } = described
+/** The change that is being described, and its parts. */
+let described = new DescribedChange()
+let { parts } = described
 
 interface KindDescription {
   /** Whether the journal records this change. Default: true for all changes. */
@@ -214,33 +203,36 @@ export function isRecorded(kind: Kind, { before, after }: ObjectChange): boolean
   return description !== undefined && (description.isRecorded?.(before, after) ?? true)
 }
 
-/** Describes a recorded change. The next call changes the result. */
+/** Describes a recorded change. Overwrites `result`. */
 export function describeChange(
+  result: DescribedChange,
   { resource, user, fieldManager }: WriteTarget,
   before: AnyObject | undefined,
   after: AnyObject | undefined,
-): DescribedChange {
+): void {
   const { kind } = resource
+  const object = after ?? before
   const description = descriptionOf(kind)!
-  described.kind = kind.kind
-  described.verb = before ? (after ? 'update' : 'delete') : 'create'
-  described.object = after ?? before
-  described.volume = undefined
-  described.claimUid = undefined
-  described.handle = undefined
-  described.claims = undefined
-  described.hasNewClaim = false
-  described.valueCount = 0
-  description.setDetails(described.object, after ? before : described.object)
+  described = result
+  parts = result.parts
+  result.kind = kind.kind
+  result.verb = before ? (after ? 'update' : 'delete') : 'create'
+  result.metadata = object.metadata
+  result.volume = undefined
+  result.claimUid = undefined
+  result.handle = undefined
+  result.claims = undefined
+  result.hasNewClaim = false
+  result.valueCount = 0
+  description.setDetails(object, after ? before : object)
   parts.count = 0
-  parts.add(kind.kind)
-  parts.add(described.verb)
+  parts.add(result.kind)
+  parts.add(result.verb)
   parts.add(user.name)
   parts.add(fieldManager)
-  parts.add(described.step)
+  parts.add(result.step)
   if (after) findChanges(description, before, after)
   if (before && after && parts.count === CHANGES_START) addChange('other fields', ALONE, undefined)
-  return described
 }
 
 function hasChanges(description: KindDescription, before: AnyObject, after: AnyObject): boolean {

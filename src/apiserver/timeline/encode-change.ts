@@ -1,5 +1,6 @@
 // Encodes a change as a line of the journal:
-//   ["UID",TEMPLATE,TIME,"NAMESPACE","NAME",{DETAILS}]
+//   change of any kind             ["UID",TEMPLATE,TIME,"NAMESPACE","NAME",{DETAILS}]
+//   change of a volume and its claim   ["UID",TEMPLATE,TIME,"NAMESPACE","NAME",{"volume":"VOLUME","pv":[TEMPLATE,"UID","HANDLE"]}]
 // decode-records.ts decodes it.
 import type { ChunkEncoder } from './chunk-encoder.ts'
 import { ADDED, ALONE, CHANGED, CHANGES_START, type DescribedChange, OWN_VALUE, REMOVED } from './describe-change.ts'
@@ -14,11 +15,54 @@ const CHANGES_MAX = 20
 /** Escaped, because text that contains only ASCII is encoded several times faster. */
 const ARROW = '\\u2192'
 
-/** Names of these kinds are validated, and the server generates uids: neither contains characters that JSON escapes. */
 export function encodeChange(encoder: ChunkEncoder, change: DescribedChange, timeText: string): void {
-  const { name = '', namespace = '', uid = '' } = change.object.metadata
   const number = encoder.numberOf(change.parts, jsonOfChange)
   const { lines } = encoder
+  encodeStart(lines, change, number, timeText)
+  lines.ascii(encodeDetails(lines, change) ? '}]\n' : '"]\n')
+}
+
+/**
+ * Encodes the changes of a volume and of the claim that is bound to it in the same transaction, in this order, as one line: they have
+ * most of their text in common.
+ */
+export function encodeBinding(
+  encoder: ChunkEncoder,
+  volume: DescribedChange,
+  claim: DescribedChange,
+  timeText: string,
+): void {
+  const volumeNumber = encoder.numberOf(volume.parts, jsonOfChange)
+  const claimNumber = encoder.numberOf(claim.parts, jsonOfChange)
+  const { lines } = encoder
+  encodeStart(lines, claim, claimNumber, timeText)
+  lines.ascii('",{"volume":"')
+  lines.ascii(claim.volume!)
+  lines.ascii('","pv":[')
+  lines.integer(volumeNumber)
+  lines.ascii(',"')
+  lines.ascii(volume.metadata.uid)
+  lines.ascii('",')
+  lines.quoted(volume.handle!)
+  lines.ascii(']}]\n')
+}
+
+/** Returns whether `encodeBinding` can encode these two changes: all that differs between claims is text that they have in common. */
+export function isBinding(volume: DescribedChange, claim: DescribedChange): boolean {
+  const { uid, namespace, name } = claim.metadata
+  return (
+    claim.kind === 'PersistentVolumeClaim' &&
+    volume.claimUid === uid &&
+    volume.handle !== undefined &&
+    claim.volume === volume.metadata.name &&
+    (volume.valueCount === 0 || (volume.valueCount === 1 && volume.values[0] === `${namespace}/${name}`)) &&
+    (claim.valueCount === 0 || (claim.valueCount === 1 && claim.values[0] === claim.volume))
+  )
+}
+
+/** Names of these kinds are validated, and the server generates uids: neither contains characters that JSON escapes. */
+function encodeStart(lines: LineWriter, { metadata }: DescribedChange, number: number, timeText: string): void {
+  const { name = '', namespace = '', uid = '' } = metadata
   lines.ascii('["')
   lines.ascii(uid)
   lines.ascii('",')
@@ -29,7 +73,6 @@ export function encodeChange(encoder: ChunkEncoder, change: DescribedChange, tim
   lines.ascii(namespace)
   lines.ascii('","')
   lines.ascii(name)
-  lines.ascii(encodeDetails(lines, change) ? '}]\n' : '"]\n')
 }
 
 /** Adds the end of the name and the details, if there are any. Returns whether there are. */

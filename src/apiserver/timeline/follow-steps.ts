@@ -45,9 +45,9 @@ export interface StepChange {
 
 /** Returns undefined if the change has no effect on the steps of a claim. */
 export function stepChangeOf(change: DescribedChange, atMs: number): StepChange | undefined {
-  const { kind, verb, object, volume, claimUid, handle, claims, step, hasNewClaim } = change
+  const { kind, verb, metadata, volume, claimUid, handle, claims, step, hasNewClaim } = change
   if (!step && !hasNewClaim && verb !== 'delete') return undefined
-  const { namespace = '', name = '', uid = '' } = object.metadata
+  const { namespace = '', name = '', uid = '' } = metadata
   return { atMs, kind, namespace, name, uid, verb, volume, claimUid, handle, claims, step }
 }
 

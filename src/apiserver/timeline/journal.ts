@@ -72,6 +72,8 @@ export interface JournalStats {
 export const PENDING_ACTIVITIES_MAX = 5_000
 /** A chunk with more records is followed by another one. */
 const CHUNK_RECORDS_MAX = 1_000
+/** The records of a shared chunk are encoded when there are this many. */
+const ENCODED_RECORDS = Number(process.env.JK_ENC ?? 8)
 /**
  * A transaction with more writes has a separate chunk, because the store may reject it as too large after its records were
  * added to the chunk of other transactions.
@@ -85,15 +87,19 @@ export function createJournal({ clock, random, isStoreShared }: JournalOptions):
   const steps = createStepFollower()
   const unmergedChunks = isStoreShared ? undefined : new UnmergedChunks()
   const chunkDeps: ChunkDeps = { clock, encoder: new ChunkEncoder(), unmergedChunks }
+  const sharedChunkDeps: ChunkDeps = { ...chunkDeps, encoder: new ChunkEncoder() }
   const stats = { changes: 0, activities: 0, droppedActivities: 0, chunks: 0, bytes: 0 }
   let pending: ActivityRecord[] = []
   let chunkCount = 0
   /** The chunk of the current group commit, until it is full. */
   let sharedChunk: Chunk | undefined
 
-  function createChunk(): Chunk {
+  function createChunk(isShared: boolean): Chunk {
     const key = `${CHUNKS_PREFIX}${start}${(chunkCount++).toString(36).padStart(8, '0')}`
-    return new Chunk(key, chunkDeps)
+    if (!isShared) return new Chunk(key, chunkDeps, Number.POSITIVE_INFINITY)
+    sharedChunk?.end()
+    sharedChunk = new Chunk(key, sharedChunkDeps, ENCODED_RECORDS)
+    return sharedChunk
   }
 
   /** Returns the chunk that a transaction of the same group commit has put, if another transaction may add records to it. */
@@ -133,8 +139,7 @@ export function createJournal({ clock, random, isStoreShared }: JournalOptions):
     }
 
     #beginChunk(writes: readonly Write[]): Chunk {
-      this.#chunk = createChunk()
-      if (!isStoreShared && writes.length <= SHARED_CHUNK_WRITES_MAX) sharedChunk = this.#chunk
+      this.#chunk = createChunk(!isStoreShared && writes.length <= SHARED_CHUNK_WRITES_MAX)
       return this.#chunk
     }
 
@@ -142,7 +147,10 @@ export function createJournal({ clock, random, isStoreShared }: JournalOptions):
     settle(isCommitted: boolean): void {
       const chunk = this.#chunk
       if (!chunk) return
-      if (sharedChunk === chunk) sharedChunk = undefined
+      if (sharedChunk === chunk) {
+        chunk.end()
+        sharedChunk = undefined
+      }
       if (!isCommitted) {
         this.#forgetChunk()
         return
@@ -243,8 +251,9 @@ interface ChunkDeps {
 }
 
 /**
- * The put of a chunk. Its records are described and encoded together when the store writes the group commit: describing the records of a
- * group in one loop takes less time than between the plans of other transactions. The objects of a change must not change until then.
+ * The put of a chunk. Records are described and encoded a few at a time, which takes less time than between the plans of two
+ * transactions, and less than together when the store writes the group commit, when their objects are no longer in the processor's
+ * cache. The objects of a change must not change until then.
  */
 class Chunk implements Put {
   /** The value is read when the group commit is written, so that other transactions can add records until then. */
@@ -261,14 +270,19 @@ class Chunk implements Put {
   /** The view of the group commit that contains this chunk, once it is known. */
   view: TransactionView | undefined
   readonly #deps: ChunkDeps
-  /** The changes of each transaction. */
+  /** The number of records that are encoded together. */
+  readonly #encodedRecords: number
+  #encodedCount = 0
+  #encodedActivities = 0
+  /** The changes of each transaction that are not encoded yet. */
   readonly #transactions: (readonly PlannedChange[])[] = []
   #value: Uint8Array | undefined
 
-  constructor(put: string, deps: ChunkDeps) {
+  constructor(put: string, deps: ChunkDeps, encodedRecords: number) {
     this.put = put
     this.expiresAtMs = deps.clock.nowMs() + RECORD_AGE_MS_MAX
     this.#deps = deps
+    this.#encodedRecords = encodedRecords
   }
 
   /** Whether the store has read the value, so that no more records can be added. */
@@ -284,16 +298,27 @@ class Chunk implements Put {
   addChanges(planned: readonly PlannedChange[]): void {
     this.#transactions.push(planned)
     this.count += planned.length
+    if (this.count - this.#encodedCount >= this.#encodedRecords) this.#encode()
   }
 
   get value(): Uint8Array {
-    this.#value ??= this.#encode()
+    return this.end()
+  }
+
+  /** Encodes the remaining records. */
+  end(): Uint8Array {
+    if (!this.#value) {
+      this.#encode()
+      this.#value = this.#deps.encoder.end()
+    }
     return this.#value
   }
 
-  #encode(): Uint8Array {
+  #encode(): void {
     const { clock, encoder, unmergedChunks } = this.#deps
-    for (const record of this.activities) {
+    this.#encodedCount = this.count
+    for (; this.#encodedActivities < this.activities.length; this.#encodedActivities++) {
+      const record = this.activities[this.#encodedActivities]!
       encoder.addActivity(record)
       unmergedChunks?.countRecord(ownerOf(record))
     }
@@ -301,8 +326,9 @@ class Chunk implements Put {
     for (const planned of this.#transactions) {
       if (planned.length === 1) this.#addChange(planned[0]!.target, planned[0]!.plan.change!, atMs)
       else for (const { target, change } of mergeChanges(planned)) this.#addChange(target, change, atMs)
+      encoder.endTransaction()
     }
-    return encoder.end()
+    this.#transactions.length = 0
   }
 
   #addChange(target: WriteTarget, change: ObjectChange, atMs: number): void {

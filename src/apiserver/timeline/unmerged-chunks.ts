@@ -10,10 +10,10 @@ export interface UnmergedChunk {
 const BYTES_MAX = 8 * 1024 * 1024
 
 /** The length of #recordCounts: a power of 2, because hashOf masks the hash with it. Small, so that it stays in the processor's cache. */
-const COUNTS = 8_192
+const COUNTS = 4_096
 
 /** The largest number that #recordCounts can hold. */
-const COUNT_MAX = 65_535
+const COUNT_MAX = 255
 
 export class UnmergedChunks {
   readonly #values = new Map<string, Uint8Array>()
@@ -21,7 +21,7 @@ export class UnmergedChunks {
    * The number of records by a hash of their owner, since the last call of takeRecordsMax. Owners with the same hash are counted
    * together, and so are records that were not committed, so that a count can be too large.
    */
-  readonly #recordCounts = new Uint16Array(COUNTS)
+  readonly #recordCounts = new Uint8Array(COUNTS)
   #recordsMax = 0
   #bytes = 0
   #hasDropped = false
@@ -34,7 +34,10 @@ export class UnmergedChunks {
   countRecord(owner: string): void {
     const index = hashOf(owner)
     const count = this.#recordCounts[index]! + 1
-    if (count > COUNT_MAX) return
+    if (count > COUNT_MAX) {
+      this.#recordsMax = Number.POSITIVE_INFINITY
+      return
+    }
     this.#recordCounts[index] = count
     if (count > this.#recordsMax) this.#recordsMax = count
   }
@@ -46,7 +49,7 @@ export class UnmergedChunks {
     if (this.#bytes > BYTES_MAX) this.dropAll()
   }
 
-  /** Returns the largest number of records of one owner that were counted since the last call, or more, but at most COUNT_MAX. */
+  /** Returns the largest number of records of one owner that were counted since the last call, or more. */
   takeRecordsMax(): number {
     const recordsMax = this.#recordsMax
     this.#recordCounts.fill(0)
