@@ -4,7 +4,7 @@
 //   claim    modifying.stowage.dev/undo         {"iops":"500","tier":null}          null: previous value unknown
 //   volume   modifying.stowage.dev/attributes   {"class":"gold","attributes":{"iops":"1000"}}
 
-import { isJsonObject } from '../../api/json-value.ts'
+import { isRecord } from '../../api/decode.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { isQuantity, quantityToBytes } from '../../api/quantity.ts'
@@ -23,8 +23,7 @@ const ATTRIBUTES_BYTES_MAX = 16_384
 /** Returns undefined if the annotation is absent or invalid. */
 export function undoOf({ metadata }: Readonly<PersistentVolumeClaim>): Undo | undefined {
   const value = parseJson(metadata.annotations?.[UNDO_ANNOTATION])
-  return isJsonObject(value) &&
-    Object.values(value).every((previous) => previous === null || typeof previous === 'string')
+  return isRecord(value) && Object.values(value).every((previous) => previous === null || typeof previous === 'string')
     ? (value as Undo)
     : undefined
 }
@@ -32,9 +31,9 @@ export function undoOf({ metadata }: Readonly<PersistentVolumeClaim>): Undo | un
 /** Returns the confirmed attributes, or undefined if they do not belong to the volume's current class. */
 export function confirmedAttributesOf({ metadata, spec }: Readonly<PersistentVolume>): Attributes | undefined {
   const value = parseJson(metadata.annotations?.[ATTRIBUTES_ANNOTATION])
-  if (!isJsonObject(value) || (value.class ?? undefined) !== spec?.volumeAttributesClassName) return undefined
+  if (!isRecord(value) || (value.class ?? undefined) !== spec?.volumeAttributesClassName) return undefined
   const { attributes } = value
-  return isJsonObject(attributes) && Object.values(attributes).every((attribute) => typeof attribute === 'string')
+  return isRecord(attributes) && Object.values(attributes).every((attribute) => typeof attribute === 'string')
     ? (attributes as Attributes)
     : undefined
 }
