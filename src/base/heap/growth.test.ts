@@ -6,32 +6,36 @@ import { nextGrowthPercent } from './growth.ts'
 const MB = 1024 * 1024
 
 describe('nextGrowthPercent', () => {
+  const next = (percent: number, activeMs: number, liveBytes: number, previousActiveMs = 60_000) =>
+    nextGrowthPercent({ percent, activeMs, previousActiveMs, liveBytes })
+
   it('keeps the smallest limit while full collections are rare', () => {
-    expect(nextGrowthPercent(50, 1_500, 20 * MB)).toBe(50)
-    expect(nextGrowthPercent(50, 60_000, 20 * MB)).toBe(50)
+    expect(next(50, 1_500, 20 * MB)).toBe(50)
+    expect(next(50, 60_000, 20 * MB)).toBe(50)
   })
 
   it('raises the limit while full collections follow each other closely, up to the one of V8', () => {
-    expect(nextGrowthPercent(50, 750, 20 * MB)).toBe(100)
-    expect(nextGrowthPercent(100, 500, 20 * MB)).toBe(300)
-    expect(nextGrowthPercent(50, 0, 20 * MB)).toBe(300)
+    expect(next(50, 750, 20 * MB)).toBe(100)
+    expect(next(100, 500, 10 * MB)).toBe(300)
+    expect(next(50, 0, 10 * MB)).toBe(300)
   })
 
   it('lowers the limit when full collections become rare', () => {
-    expect(nextGrowthPercent(300, 3_000, 20 * MB)).toBe(150)
-    expect(nextGrowthPercent(300, 60_000, 20 * MB)).toBe(50)
+    expect(next(300, 3_000, 20 * MB)).toBe(150)
+    expect(next(300, 60_000, 20 * MB)).toBe(50)
   })
 
   it('limits the bytes by which a large heap grows, but never below the smallest limit', () => {
-    expect(nextGrowthPercent(100, 1_000, 64 * MB)).toBe(100)
-    expect(nextGrowthPercent(100, 1_000, 32 * MB)).toBe(150)
-    expect(nextGrowthPercent(300, 100, 4_000 * MB)).toBe(50)
+    expect(next(300, 100, 40 * MB)).toBe(100)
+    expect(next(300, 100, 4_000 * MB)).toBe(50)
   })
 
-  it('lets the heap grow further in a burst, which fills the smaller limit within half of the interval', () => {
-    expect(nextGrowthPercent(100, 500, 64 * MB)).toBe(150)
-    expect(nextGrowthPercent(150, 250, 64 * MB)).toBe(300)
-    expect(nextGrowthPercent(300, 100, 192 * MB)).toBe(100)
+  it('lets the heap grow further only if two intervals were short, as in a burst', () => {
+    expect(next(100, 500, 40 * MB)).toBe(100)
+    expect(next(100, 500, 40 * MB, 500)).toBe(150)
+    expect(next(150, 250, 64 * MB, 250)).toBe(300)
+    expect(next(300, 100, 192 * MB, 100)).toBe(100)
+    expect(next(100, 100, 4_000 * MB, 100)).toBe(50)
   })
 })
 

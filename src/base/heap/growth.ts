@@ -11,10 +11,13 @@ const PERCENT_MIN = 50
 const PERCENT_MAX = 300
 /**
  * The limit rises while the active time between full collections is below this interval. The heap then grows by at most these
- * bytes between two of them, or by PERCENT_MIN if that is more. A steady load of 100 claims per second reaches the first interval
- * with the first limit; only bursts, which allocate several times as fast, are below the second interval with it.
+ * bytes between two of them, or by PERCENT_MIN if that is more.
  */
-const STEADY = { intervalMs: 1_500, growthBytesMax: 64 * 1024 * 1024 }
+const STEADY = { intervalMs: 1_500, growthBytesMax: 40 * 1024 * 1024 }
+/**
+ * The same for a process whose last two full collections both followed so closely. A steady load of 100 claims per second fills
+ * the smaller limit in more time; only when it is delayed and caught up is one interval as short.
+ */
 const BURST = { intervalMs: 750, growthBytesMax: 192 * 1024 * 1024 }
 /**
  * A longer time between two collections of any kind counts as this much active time. So the pauses between bursts do not lower the
@@ -22,14 +25,25 @@ const BURST = { intervalMs: 750, growthBytesMax: 192 * 1024 * 1024 }
  */
 const PAUSE_MS_MAX = 500
 
-/** Returns the next limit, after the active time since the last full collection, which left these bytes of objects. */
-export function nextGrowthPercent(percent: number, activeMs: number, liveBytes: number): number {
-  const percentFor = ({ intervalMs, growthBytesMax }: typeof STEADY) => {
-    const intendedPercent = (percent * intervalMs) / Math.max(activeMs, 1)
+export interface GrowthState {
+  readonly percent: number
+  /** Active time before the last full collection. */
+  readonly activeMs: number
+  /** Active time between the two full collections before it. */
+  readonly previousActiveMs: number
+  /** Size of the objects that the last full collection left. */
+  readonly liveBytes: number
+}
+
+/** Returns the next limit after a full collection. */
+export function nextGrowthPercent({ percent, activeMs, previousActiveMs, liveBytes }: GrowthState): number {
+  const percentFor = ({ intervalMs, growthBytesMax }: typeof STEADY, ms: number) => {
+    const intendedPercent = (percent * intervalMs) / Math.max(ms, 1)
     const affordablePercent = (100 * growthBytesMax) / Math.max(liveBytes, 1)
     return Math.min(intendedPercent, affordablePercent, PERCENT_MAX)
   }
-  return Math.round(Math.max(PERCENT_MIN, percentFor(STEADY), percentFor(BURST)))
+  const burstMs = Math.max(activeMs, previousActiveMs)
+  return Math.round(Math.max(PERCENT_MIN, percentFor(STEADY, activeMs), percentFor(BURST, burstMs)))
 }
 
 let currentPercent = PERCENT_MIN
@@ -40,6 +54,7 @@ export function limitHeapGrowth(): void {
   let lastMs = 0
   /** Active time since the last full collection. Undefined before the first one. */
   let activeMs: number | undefined
+  let previousActiveMs = Number.POSITIVE_INFINITY
   const observer = new PerformanceObserver((list) => {
     // The types of Node.js do not declare the details of an entry.
     for (const { detail, startTime } of list.getEntries() as unknown as readonly CollectionEntry[]) {
@@ -48,7 +63,9 @@ export function limitHeapGrowth(): void {
       if (detail.kind !== constants.NODE_PERFORMANCE_GC_MAJOR) continue
       const isRequested = (detail.flags & constants.NODE_PERFORMANCE_GC_FLAGS_FORCED) !== 0
       if (activeMs !== undefined && !isRequested) {
-        setGrowth(nextGrowthPercent(currentPercent, activeMs, getHeapStatistics().used_heap_size))
+        const liveBytes = getHeapStatistics().used_heap_size
+        setGrowth(nextGrowthPercent({ percent: currentPercent, activeMs, previousActiveMs, liveBytes }))
+        previousActiveMs = activeMs
       }
       activeMs = 0
     }
