@@ -1,6 +1,6 @@
-// Fixture of the tests that need an API server: the server on a memory store and a manual clock, called without a socket. By default,
-// an administrator sends the requests. With SERVER_ANSWERS=stock in the environment, its clients behave like those of a stock API server
-// (client/stock-server.fixture.ts).
+// Fixture of the tests that need an API server: the server on a memory store and a manual clock, called without a socket. By
+// default, an administrator sends the requests. With SERVER_ANSWERS=stock in the environment, the clients of the fixture behave
+// like those of a stock API server (client/stock-server.fixture.ts).
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota } from '../api/kind.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'

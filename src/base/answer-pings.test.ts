@@ -16,7 +16,7 @@ function createPingedSocket({ isRead }: { readonly isRead: boolean }) {
 }
 
 describe('answerPings', () => {
-  it('SYS-26 answers each ping with its data', () => {
+  it('answers each ping with its data', () => {
     const { socket, pongs } = createPingedSocket({ isRead: true })
     const sent = Array.from({ length: 10_000 }, (_, index) => `ping ${index}`)
     for (const data of sent) socket.emit('ping', Buffer.from(data))
@@ -24,7 +24,7 @@ describe('answerPings', () => {
     expect(socket.terminate).not.toHaveBeenCalled()
   })
 
-  it('SYS-26 closes the connection of a client that does not read the pongs', () => {
+  it('SYS-19 closes the connection of a client that does not read the pongs', () => {
     const { socket, pongs } = createPingedSocket({ isRead: false })
     while (socket.terminate.mock.calls.length === 0) socket.emit('ping', Buffer.alloc(125))
     const bytes = pongs.length * 127

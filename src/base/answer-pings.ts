@@ -1,5 +1,5 @@
-// Answers the pings of a WebSocket client. The `ws` library answers every ping immediately, and queues pongs without a limit for a
-// client that does not read. Servers therefore set `autoPong: false` and use this function.
+// Answers the pings of a WebSocket client. The `ws` library answers every ping immediately, and queues pongs without a limit for
+// a client that does not read. Servers therefore set `autoPong: false` and use this function.
 
 /** The part of a `ws` WebSocket that is used here. */
 interface PingedSocket {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { systemClock } from './clock.ts'
 
 describe('the system clock', () => {
-  it('SYS-19 continues one waiting computation per turn of the event loop, in order', async () => {
+  it('continues one waiting computation per turn of the event loop, in order', async () => {
     const clock = systemClock()
     const continuedNumbers: number[] = []
     const computations = [1, 2, 3].map((number) => clock.nextTurn().then(() => continuedNumbers.push(number)))
@@ -18,7 +18,7 @@ describe('the system clock', () => {
     expect(lengths).toEqual([1, 2, 3])
   })
 
-  it('SYS-19 releases the memory of canceled timers with different delays', () => {
+  it('releases the memory of canceled timers with different delays', () => {
     setFlagsFromString('--expose-gc')
     const collectGarbage: () => void = runInNewContext('gc')
     const clock = systemClock()

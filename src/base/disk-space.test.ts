@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { expect, it } from 'vitest'
 import { requireDiskSpace } from './disk-space.ts'
 
-it('SYS-1 requireDiskSpace accepts a file system with enough space', async () => {
+it('requireDiskSpace accepts a file system with enough space', async () => {
   await expect(requireDiskSpace(tmpdir(), 1)).resolves.toBeUndefined()
 })
 
-it('SYS-1 requireDiskSpace reports the mount point, the available space and the missing space if there is too little', async () => {
+it('requireDiskSpace reports the mount point, the available space and the missing space if there is too little', async () => {
   const { blocks, bsize } = await statfs('/')
   const neededBytes = (blocks + 1) * bsize
   await expect(requireDiskSpace('/', neededBytes)).rejects.toThrow(

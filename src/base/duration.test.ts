@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest'
 import { parseDuration } from './duration.ts'
 
 describe('parseDuration', () => {
-  it('PROV-17 adds counts with units', () => {
+  it('adds counts with units', () => {
     expect(parseDuration('1h2m3s4ms')).toBe(3_723_004)
     expect(parseDuration('1.5s')).toBe(1_500)
   })
 
-  it('PROV-17 parses sequences of counts with units and rejects other text', () => {
+  it('parses sequences of counts with units and rejects other text', () => {
     const part = fc.tuple(fc.nat(10_000), fc.constantFrom(['ms', 1], ['s', 1_000], ['m', 60_000], ['h', 3_600_000]))
     fc.assert(
       fc.property(fc.array(part, { minLength: 1, maxLength: 4 }), (parts) => {

@@ -85,7 +85,7 @@ describe('createPrivateFile', () => {
 })
 
 describe('ensurePrivateDirectory with errors and races', () => {
-  it('SYS-10 rejects if the file system allows no directories or a path component is a file', async () => {
+  it('rejects if the file system allows no directories or a path component is a file', async () => {
     await expect(ensurePrivateDirectory('/proc/stowage-cannot-be-here/data')).rejects.toThrow(
       '/proc/stowage-cannot-be-here',
     )

@@ -27,7 +27,7 @@ const WAIT = `
   const wait = new Promise((resolve) => systemClock().after(50, resolve))
 `
 
-it('SYS-10 keepAliveUntil keeps the process alive until the promise settles, even if only an unreferenced timer is pending', async () => {
+it('keepAliveUntil keeps the process alive until the promise settles, even if only an unreferenced timer is pending', async () => {
   expect(await runModule(`${WAIT} await wait; console.log('done')`)).toEqual({ code: 13, out: '' })
   expect(await runModule(`${WAIT} await keepAliveUntil(wait); console.log('done')`)).toEqual({ code: 0, out: 'done\n' })
   expect(await runModule(`${WAIT} await keepAliveUntil(Promise.reject(1)).catch(() => console.log('failed'))`)).toEqual(

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { keyedLock } from './keyed-lock.ts'
 
 describe('keyedLock', () => {
-  it('SYS-6 runs calls with the same key one at a time in call order, even after a failure', async () => {
+  it('runs calls with the same key one at a time in call order, even after a failure', async () => {
     const withLock = keyedLock()
     const events: string[] = []
     const step = (name: string) => async () => {
@@ -16,7 +16,7 @@ describe('keyedLock', () => {
     expect(outcomes.map((outcome) => outcome.status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
   })
 
-  it('SYS-6 runs different keys concurrently', async () => {
+  it('runs different keys concurrently', async () => {
     const withLock = keyedLock()
     let finishA = () => {}
     const callA = withLock('a', () => new Promise<void>((resolve) => (finishA = resolve)))

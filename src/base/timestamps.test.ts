@@ -13,6 +13,6 @@ it('microTimestamp formats microseconds', () => {
   expect(microTimestamp(NOON_MS + 7)).toBe('2030-01-02T12:00:00.007000Z')
 })
 
-it('SYS-10 timestamp returns the last second of the year 9999 for later times, such as the end of a very long grace period', () => {
+it('timestamp returns the last second of the year 9999 for later times, such as the end of a very long grace period', () => {
   expect(timestamp(1_099_511_627_776_000)).toBe('9999-12-31T23:59:59Z')
 })

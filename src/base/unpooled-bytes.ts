@@ -1,5 +1,5 @@
-// Creates buffers with their own memory. Node.js places small buffers into shared blocks of 8 KiB, and a single buffer that is kept,
-// such as a value in a cache, keeps its whole block in memory.
+// Creates buffers with their own memory. Node.js places small buffers into shared blocks of 8 KiB, and a single buffer that is
+// kept, such as a value in a cache, keeps its whole block in memory.
 
 export function bytesOfText(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text))

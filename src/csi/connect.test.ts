@@ -72,14 +72,14 @@ describe('connectDriver', () => {
     expect(error).toMatchObject({ code: 9, codeName: 'FAILED_PRECONDITION', message: 'volume "a" is in use' })
   })
 
-  it('SYS-6 rejects with UNIMPLEMENTED for methods and services without a handler', async () => {
+  it('rejects with UNIMPLEMENTED for methods and services without a handler', async () => {
     fixture = await startSocketFixture()
     await fixture.serve({ controller: {} })
     expect(await expectCsiError(fixture.driver.controller.listVolumes({}))).toMatchObject({ codeName: 'UNIMPLEMENTED' })
     expect(await expectCsiError(fixture.driver.node.nodeGetInfo({}))).toMatchObject({ codeName: 'UNIMPLEMENTED' })
   })
 
-  it('SYS-6 does not return the details of unexpected errors, and the driver logs them without secrets', async () => {
+  it('PROV-16 does not return the details of unexpected errors, and the driver logs them without secrets', async () => {
     const lines: string[] = []
     const record = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
     fixture = await startSocketFixture({ log: { debug: record, info: record, warn: record, error: record } })
@@ -113,7 +113,7 @@ describe('connectDriver', () => {
     expect(error.message).toBe('user *** with *** rejected')
   })
 
-  it('SYS-6 rejects with the socket path and advice if the driver is not running', async () => {
+  it('rejects with the socket path and advice if the driver is not running', async () => {
     fixture = await startSocketFixture()
     const error = await expectCsiError(fixture.driver.identity.probe({}))
     expect(error.codeName).toBe('UNAVAILABLE')
@@ -146,7 +146,7 @@ describe('connectDriver', () => {
     expect(lines).toEqual(['the CSI driver is unavailable; calls fail until it restarts'])
     await fixture.serve({ controller: {} })
     await vi.waitFor(() => fixture.driver.identity.probe({}), { timeout: 5_000, interval: 10 })
-    await expectCsiError(fixture.driver.controller.listVolumes({})) // an error response shows that it is available
+    await expectCsiError(fixture.driver.controller.listVolumes({})) // an error response shows that the driver is available
     expect(lines.slice(1)).toEqual(['the CSI driver is available again'])
   })
 
@@ -181,7 +181,7 @@ describe('connectDriver', () => {
     })
   }
 
-  it('SYS-6 rejects at the timeout and aborts the signal of the handler', async () => {
+  it('rejects at the timeout and aborts the signal of the handler', async () => {
     const clock = manualClock()
     fixture = await startSocketFixture({ clock })
     const handlerSignal = createDeferred<AbortSignal>()
@@ -217,7 +217,7 @@ describe('connectDriver', () => {
     expect(error.codeName).toBe('DEADLINE_EXCEEDED')
   })
 
-  it('SYS-6 aborts the signal of the handler when the caller cancels', async () => {
+  it('aborts the signal of the handler when the caller cancels', async () => {
     fixture = await startSocketFixture()
     const handlerSignal = createDeferred<AbortSignal>()
     await fixture.serve({
@@ -240,7 +240,7 @@ describe('connectDriver', () => {
     })
   })
 
-  it('SYS-6 rejects calls in flight and later calls when it is closed', async () => {
+  it('rejects calls in flight and later calls after close()', async () => {
     fixture = await startSocketFixture()
     await fixture.serve({ identity: { probe: () => new Promise(() => {}) } })
     const pendingCall = expectCsiError(fixture.driver.identity.probe({}))
@@ -275,7 +275,7 @@ describe('connectDriver', () => {
     }
   })
 
-  it('SYS-6 throws for an address that is not a Unix socket or has a path that is too long', async () => {
+  it('throws for an address that is not a Unix socket or has a path that is too long', async () => {
     fixture = await startSocketFixture()
     const connect = (address: string) => () => connectDriver({ address, clock: manualClock(), log: silentLog }).close()
     expect(connect('tcp://localhost:1')).toThrow(/not a Unix socket/)

@@ -33,7 +33,7 @@ const TABLE: Record<CsiFailureCode, [string, string, boolean, boolean, boolean]>
 }
 
 describe('classification of CSI errors', () => {
-  it('PROV-9 covers every code', () => {
+  it('covers every code', () => {
     expect(['OK', ...Object.keys(TABLE)]).toEqual([...CSI_CODES])
   })
 
@@ -41,7 +41,7 @@ describe('classification of CSI errors', () => {
     code,
     [withoutNode, withNode, isUncertainFailure, isInfeasibleForExpand, isInfeasibleForModify],
   ] of Object.entries(TABLE)) {
-    it(`PROV-9 returns ${withoutNode} for ${code} of CreateVolume, and ${withNode} with a selected node and topology`, () => {
+    it(`returns ${withoutNode} for ${code} of CreateVolume, and ${withNode} with a selected node and topology`, () => {
       const error = new CsiError(code as CsiFailureCode, 'no')
       const classify = (hasSelectedNode: boolean, hasTopology: boolean) =>
         classifyCreateFailure(error, { hasSelectedNode, hasTopology })
@@ -64,7 +64,7 @@ describe('classification of CSI errors', () => {
     })
   }
 
-  it('PROV-9 treats an error without a code as uncertain', () => {
+  it('treats an error without a code as uncertain', () => {
     const error = new Error('the connection broke')
     expect(classifyCreateFailure(error, { hasSelectedNode: true, hasTopology: true })).toBe('unfinished')
     expect(isUncertain(error)).toBe(true)

@@ -6,7 +6,7 @@ import { waitUntilReady } from './ready.ts'
 import { createScriptedDriver } from './scripted-driver.fixture.ts'
 
 describe('waitUntilReady', () => {
-  it('SYS-6 probes every second until the driver is ready', async () => {
+  it('probes every second until the driver is ready', async () => {
     const clock = manualClock()
     const driver = createScriptedDriver({
       Probe: [new CsiError('UNAVAILABLE', 'not running'), { ready: false }, { ready: true }],
@@ -29,7 +29,7 @@ describe('waitUntilReady', () => {
     await waitUntilReady(createScriptedDriver({}), options)
   })
 
-  it('SYS-6 rejects when the signal is aborted', async () => {
+  it('rejects when the signal is aborted', async () => {
     const clock = manualClock()
     const stop = new AbortController()
     const ready = waitUntilReady(createScriptedDriver({ Probe: [{ ready: false }] }), {

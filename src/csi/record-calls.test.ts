@@ -22,10 +22,10 @@ it('PLUS-6 recordCalls records the code, message and duration of calls that chan
   await expect(driver.controller.createVolume({ name: 'pvc-1' })).rejects.toThrow()
   await expect(driver.node.nodePublishVolume({ volumeId: 'handle' })).rejects.toThrow()
   await expect(driver.node.nodeGetVolumeStats({ volumeId: 'handle' })).rejects.toThrow()
-  const answer = { driver: 'unknown-driver', code: 'ResourceExhausted', durationMs: 40, message: 'the pool is full' }
+  const failure = { driver: 'unknown-driver', code: 'ResourceExhausted', durationMs: 40, message: 'the pool is full' }
   expect(recorded).toEqual([
-    { ...answer, method: 'CreateVolume', volume: 'pvc-1' },
-    { ...answer, method: 'NodePublishVolume', volume: 'handle' },
+    { ...failure, method: 'CreateVolume', volume: 'pvc-1' },
+    { ...failure, method: 'NodePublishVolume', volume: 'handle' },
   ])
   expect(observed).toEqual(['CreateVolume', 'NodePublishVolume', 'NodeGetVolumeStats'])
 })

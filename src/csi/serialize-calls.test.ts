@@ -25,7 +25,7 @@ function createBlockedDriver() {
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('serialized calls for one volume', () => {
-  it('PROV-9 never overlap, keep their order, and do not block other volumes', async () => {
+  it('never overlap, keep their order, and do not block other volumes', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.record({ volume: fc.constantFrom('a', 'b', 'c'), fails: fc.boolean(), end: fc.nat() }), {
@@ -71,7 +71,7 @@ describe('serialized calls for one volume', () => {
     )
   })
 
-  it('PROV-9 are not sent if they are cancelled while waiting', async () => {
+  it('are not sent if they are cancelled while waiting', async () => {
     const { driver, startedCalls } = createBlockedDriver()
     const stop = new AbortController()
     const firstCall = driver.controller.createVolume({ name: 'a' })
@@ -90,7 +90,7 @@ describe('serialized calls for one volume', () => {
     await third
   })
 
-  it('PROV-9 are grouped by volume id, by name for CreateVolume, and by source volume for CreateSnapshot', () => {
+  it('are grouped by volume id, by name for CreateVolume, and by source volume for CreateSnapshot', () => {
     const { createVolume, controllerExpandVolume, createSnapshot, deleteSnapshot, listVolumes } = Controller.method
     const subject = (method: (typeof Controller.methods)[number], request: object) =>
       subjectOf(method, create(method.input, request as never))

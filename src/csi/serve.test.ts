@@ -8,7 +8,7 @@ let fixture: SocketFixture
 afterEach(() => fixture.remove())
 
 describe('serveDriver', () => {
-  it("SYS-6 replaces a killed driver's socket", async () => {
+  it("replaces a killed driver's socket", async () => {
     fixture = await startSocketFixture()
     const script = `require('net').createServer().listen(${JSON.stringify(fixture.path)}, () => process.kill(process.pid, 'SIGKILL'))`
     expect(() => execFileSync(process.execPath, ['-e', script])).toThrow()
@@ -17,7 +17,7 @@ describe('serveDriver', () => {
     await fixture.driver.identity.probe({})
   })
 
-  it('SYS-6 does not replace a socket on which another process listens', async () => {
+  it('does not replace a socket on which another process listens', async () => {
     fixture = await startSocketFixture()
     const listener = createServer().listen(fixture.path)
     await new Promise((resolve) => listener.once('listening', resolve))
@@ -25,13 +25,13 @@ describe('serveDriver', () => {
     await new Promise((resolve) => listener.close(resolve))
   })
 
-  it('SYS-6 does not replace a regular file at the socket path', async () => {
+  it('does not replace a regular file at the socket path', async () => {
     fixture = await startSocketFixture()
     await writeFile(fixture.path, 'data')
     await expect(fixture.serve()).rejects.toThrow(/not a socket/)
   })
 
-  it('SYS-6 removes the socket when the driver stops', async () => {
+  it('removes the socket when the driver stops', async () => {
     fixture = await startSocketFixture()
     await fixture.serve()
     await access(fixture.path)

@@ -3,7 +3,10 @@
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 
 export interface CallOptions {
-  /** After this time the call fails with DEADLINE_EXCEEDED, but the driver may still complete it. Default: the connection's timeout. */
+  /**
+   * After this time the call fails with DEADLINE_EXCEEDED, but the driver may still complete it. Default: the timeout of the
+   * connection.
+   */
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
 }

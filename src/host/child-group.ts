@@ -1,4 +1,5 @@
-// Runs a shell command as the leader of its own process group, so that the command and the processes that it starts can be ended together.
+// Runs a shell command as the leader of its own process group, so that the command and the processes that it starts can be
+// ended together.
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Readable } from 'node:stream'
 

@@ -18,7 +18,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../base/clock.ts'
-import { MACHINE_CONTENT, startSwapAttack } from '../base/trees/swap-attack.fixture.ts'
+import { HOST_CONTENT, startSwapAttack } from '../base/trees/swap-attack.fixture.ts'
 import { copyTree } from './copy-tree.ts'
 import { createRun } from './run.ts'
 
@@ -27,7 +27,7 @@ const COPIES = 30 * Number(process.env.SCALE ?? 1)
 
 describe('copyTree', () => {
   for (const isRoot of [true, false]) {
-    it(`SYS-6 copies contents, modes, times, links and holes (isRoot: ${isRoot})`, async () => {
+    it(`copies contents, modes, times, links and holes (isRoot: ${isRoot})`, async () => {
       const top = await mkdtemp(join(tmpdir(), 'stowage-copy-'))
       const [sourceDir, targetDir] = [join(top, 'from'), join(top, 'to')]
       await mkdir(join(sourceDir, 'd'), { recursive: true })
@@ -51,7 +51,7 @@ describe('copyTree', () => {
     })
   }
 
-  it('SYS-7 copies no file of the machine while a pod replaces a directory with a link', {
+  it('copies no file from outside the volume while a pod replaces a directory with a link', {
     timeout: 600_000,
   }, async () => {
     const attack = await startSwapAttack()
@@ -63,7 +63,7 @@ describe('copyTree', () => {
         await copyTree(attack.volume, copy, { run, isRoot: true }).catch(() => {})
         for (const file of await readdir(join(copy, 'd')).catch(() => [])) {
           if ((await lstat(join(copy, 'd'))).isSymbolicLink()) break
-          if ((await readFile(join(copy, 'd', file), 'utf8')) === MACHINE_CONTENT) leakedFiles.push(file)
+          if ((await readFile(join(copy, 'd', file), 'utf8')) === HOST_CONTENT) leakedFiles.push(file)
         }
         await rm(copy, { recursive: true })
       })

@@ -5,7 +5,7 @@ import { classifyContent, parseBlkid } from './device-content.ts'
 const EXT4 = 'DEVNAME=/dev/loop0\nUUID=b9db6056-f470\nLABEL=my\\ data\nBLOCK_SIZE=4096\nTYPE=ext4\nUSAGE=filesystem\n'
 
 describe('classifyContent', () => {
-  it('SYS-6 returns a file system with its UUID and label if blkid finds one', () => {
+  it('returns a file system with its UUID and label if blkid finds one', () => {
     expect(classifyContent({ code: 0, stdout: EXT4, isStartZero: false })).toEqual({
       is: 'filesystem',
       type: 'ext4',
@@ -14,7 +14,7 @@ describe('classifyContent', () => {
     })
   })
 
-  it('SYS-6 returns blank only if blkid finds nothing and the start is zero', () => {
+  it('returns blank only if blkid finds nothing and the start is zero', () => {
     expect(classifyContent({ code: 2, stdout: '', isStartZero: true })).toEqual({ is: 'blank' })
     expect(classifyContent({ code: 2, stdout: '', isStartZero: false })).toMatchObject({ is: 'unclear' })
   })
@@ -27,11 +27,11 @@ describe('classifyContent', () => {
       { code: 0, stdout: 'TYPE=linux_raid_member\nUSAGE=raid\n', isStartZero: true },
       'linux_raid',
     ],
-  ])('SYS-6 returns unclear for %s', (_, probe, reason) => {
+  ])('returns unclear for %s', (_, probe, reason) => {
     expect(classifyContent(probe)).toEqual({ is: 'unclear', message: expect.stringContaining(reason) })
   })
 
-  it('SYS-6 never returns blank if blkid exits with 0, regardless of its output', () => {
+  it('never returns blank if blkid exits with 0, regardless of its output', () => {
     fc.assert(
       fc.property(fc.string(), fc.boolean(), (stdout, isStartZero) => {
         expect(classifyContent({ code: 0, stdout, isStartZero }).is).not.toBe('blank')
@@ -41,7 +41,7 @@ describe('classifyContent', () => {
 })
 
 describe('parseBlkid', () => {
-  it('SYS-6 accepts an equals sign in a value', () => {
+  it('accepts an equals sign in a value', () => {
     expect(parseBlkid('LABEL=a=b\nnonsense\n')).toEqual(new Map([['LABEL', 'a=b']]))
   })
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { deviceNumberOf, formatDeviceNumber } from './device-number.ts'
 
 describe('formatDeviceNumber', () => {
-  it('SYS-6 unpacks numbers that are packed as in the C library', () => {
+  it('unpacks numbers that are packed as in the C library', () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 2n ** 32n - 1n), fc.bigInt(0n, 2n ** 32n - 1n), (major, minor) => {
         const packed =
@@ -15,7 +15,7 @@ describe('formatDeviceNumber', () => {
 })
 
 describe('deviceNumberOf', () => {
-  it('SYS-6 returns 1:3 for /dev/null', async () => {
+  it('returns 1:3 for /dev/null', async () => {
     expect(await deviceNumberOf('/dev/null')).toBe('1:3')
   })
 })

@@ -1,6 +1,6 @@
 // Errors of the host package that callers distinguish.
 
-/** The program is not installed. The message contains its package. */
+/** The program is not installed. The message names the package to install. */
 export class MissingToolError extends Error {
   override readonly name = 'MissingToolError'
   readonly program: string

@@ -28,7 +28,7 @@ const createFailingRun = (stderr: string): Run => {
 }
 
 describe('reserve', () => {
-  it('SYS-6 allocates all blocks of a private file, and is idempotent', async () => {
+  it('allocates all blocks of a private file, and is idempotent', async () => {
     await files.reserve(file, 8 * MIB)
     await files.reserve(file, 8 * MIB)
     const sizes = await files.sizes(file)
@@ -45,53 +45,53 @@ describe('reserve', () => {
     expect((await files.sizes(file))?.allocatedBytes).toBeGreaterThanOrEqual(8 * MIB)
   })
 
-  it('SYS-6 fails without leaving a file if the pool is too small', async () => {
+  it('fails without leaving a file if the pool is too small', async () => {
     const { bavail, bsize } = await statfs(pool)
     await expect(files.reserve(file, bavail * bsize + 1024 * MIB)).rejects.toThrow(NoSpaceError)
     expect(await readdir(pool)).toEqual([])
   })
 
-  it('SYS-6 leaves no file if the allocation fails halfway', async () => {
+  it('leaves no file if the allocation fails halfway', async () => {
     const failingFiles = createFiles({ run: createFailingRun('fallocate: fallocate failed: No space left on device') })
     await expect(failingFiles.reserve(file, 8 * MIB)).rejects.toThrow(NoSpaceError)
     expect(await readdir(pool)).toEqual([])
   })
 
-  it('SYS-6 keeps the old size and data if an extension fails halfway', async () => {
+  it('keeps the old size and data if an extension fails halfway', async () => {
     await writeFile(file, Buffer.alloc(2 * MIB, 7))
     const failingFiles = createFiles({ run: createFailingRun('fallocate: fallocate failed: No space left on device') })
     await expect(failingFiles.reserve(file, 8 * MIB)).rejects.toThrow('Cannot allocate 8388608 bytes')
     expect((await readFile(file)).equals(Buffer.alloc(2 * MIB, 7))).toBe(true)
   })
 
-  it('SYS-6 fails with advice on a file system without fallocate', async () => {
+  it('fails with advice on a file system without fallocate', async () => {
     const failingFiles = createFiles({ run: createFailingRun('fallocate: fallocate failed: Operation not supported') })
     await expect(failingFiles.reserve(file, 8 * MIB)).rejects.toThrow('or a class with thin provisioning')
   })
 })
 
 describe('extend', () => {
-  it('SYS-6 creates a sparse file without allocated blocks', async () => {
+  it('creates a sparse file without allocated blocks', async () => {
     await files.extend(file, 1024 * MIB)
     expect(await files.sizes(file)).toMatchObject({ bytes: 1024 * MIB, allocatedBytes: 0 })
   })
 })
 
 describe('checks of the size', () => {
-  it.each(['reserve', 'extend'] as const)('SYS-6 prevent %s from truncating a file', async (method) => {
+  it.each(['reserve', 'extend'] as const)('prevent %s from truncating a file', async (method) => {
     await writeFile(file, Buffer.alloc(2 * MIB, 7))
     await expect(files[method](file, MIB)).rejects.toThrow('must not be truncated to 1048576')
     expect((await files.sizes(file))?.bytes).toBe(2 * MIB)
   })
 
-  it.each([0, -1, 1.5, Number.NaN, 2 ** 60])('SYS-6 reject the size %s', async (bytes) => {
+  it.each([0, -1, 1.5, Number.NaN, 2 ** 60])('reject the size %s', async (bytes) => {
     await expect(files.extend(file, bytes)).rejects.toThrow('must be a positive number of bytes')
     expect(await files.sizes(file)).toBeUndefined()
   })
 })
 
 describe('copy', () => {
-  it('SYS-6 copies bytes and holes, and does not overwrite an existing file', async () => {
+  it('copies bytes and holes, and does not overwrite an existing file', async () => {
     await files.extend(file, 64 * MIB)
     await writeAt(file, 'the data', 32 * MIB)
     const copy = join(pool, 'copy')
@@ -101,7 +101,7 @@ describe('copy', () => {
     await expect(files.copy(file, copy)).rejects.toThrow(/the target exists/)
   })
 
-  it('SYS-6 restarts a copy that a crash interrupted', async () => {
+  it('restarts a copy that a crash interrupted', async () => {
     await writeFile(file, 'the whole')
     await writeFile(join(pool, 'copy.part'), 'the wh')
     await files.copy(file, join(pool, 'copy'))
@@ -109,13 +109,13 @@ describe('copy', () => {
     expect((await readdir(pool)).sort()).toEqual(['copy', 'volume'])
   })
 
-  it('SYS-6 leaves no file if the source is missing', async () => {
+  it('leaves no file if the source is missing', async () => {
     await expect(files.copy(join(pool, 'missing'), join(pool, 'copy'))).rejects.toThrow()
     expect(await readdir(pool)).toEqual([])
   })
 })
 
-it('SYS-6 parseExtents counts only written extents', () => {
+it('parseExtents counts only written extents', () => {
   const output = [
     'Filesystem type is: ef53',
     'File size of /pool/volume is 209715200 (51200 blocks of 4096 bytes)',
@@ -128,7 +128,7 @@ it('SYS-6 parseExtents counts only written extents', () => {
   expect(parseExtents('filefrag: FIBMAP unsupported')).toBeUndefined()
 })
 
-it('SYS-6 remove is idempotent', async () => {
+it('remove is idempotent', async () => {
   await writeFile(file, 'data')
   await files.remove(file)
   await files.remove(file)

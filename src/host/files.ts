@@ -10,7 +10,7 @@ import type { Run } from './run.ts'
 
 const COPY_TIMEOUT_MS = 24 * 60 * 60_000
 
-const OWNER_ONLY = 0o600
+const OWNER_ONLY_MODE = 0o600
 
 /** The unit of `blocks` in stat, regardless of the block size of the file system. */
 const STAT_BLOCK_BYTES = 512
@@ -88,7 +88,7 @@ async function requireSpace(path: string, bytes: number): Promise<void> {
 }
 
 async function createEmptyFile(path: string): Promise<void> {
-  const file = await open(path, 'a', OWNER_ONLY)
+  const file = await open(path, 'a', OWNER_ONLY_MODE)
   await file.close()
 }
 
@@ -145,7 +145,7 @@ async function copyFully(run: Run, source: string, target: string): Promise<void
 
 /**
  * Returns the maximum space that a copy needs. Reserved blocks that were never written are not copied, but only the extent
- * list of filefrag shows them. Without filefrag, all allocated blocks are counted.
+ * list of filefrag shows them. Without filefrag, all allocated blocks are counted. A line of the list:
  *    0:        0..   32767:      34816..     67583:  32768:             unwritten,last,eof
  */
 async function readWrittenBytes(run: Run, path: string): Promise<number> {

@@ -36,7 +36,7 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
   }
 
   describe.each(FILESYSTEM_TYPES)('%s', (type) => {
-    it('SYS-6 is created on a blank device of the minimum size', async () => {
+    it('is created on a blank device of the minimum size', async () => {
       const { filesystems } = fixture.host
       const { device } = await fixture.device('volume', minimumBytes(type))
       expect(await filesystems.probe(device)).toEqual({ is: 'blank' })
@@ -45,7 +45,7 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
       expect(await filesystems.sizeBytes(device, type)).toBe(minimumBytes(type))
     })
 
-    it('SYS-6 keeps reserved blocks with keepReservation', async () => {
+    it('keeps reserved blocks with keepReservation', async () => {
       const { files, loops, filesystems } = fixture.host
       const file = join(fixture.pool, 'reserved')
       await files.reserve(file, 320 * MIB)
@@ -53,7 +53,7 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
       expect((await files.sizes(file))?.allocatedBytes).toBeGreaterThanOrEqual(320 * MIB)
     })
 
-    it('SYS-6 does not overwrite a file system of any type', async () => {
+    it('does not overwrite a file system of any type', async () => {
       const { filesystems } = fixture.host
       for (const existingType of FILESYSTEM_TYPES) {
         const { file, device } = await fixture.device(`has-${existingType}`, minimumBytes('xfs'))
@@ -66,7 +66,7 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
       }
     })
 
-    it('SYS-6 does not overwrite unknown data', async () => {
+    it('does not overwrite unknown data', async () => {
       const { filesystems } = fixture.host
       const { file, device } = await fixture.device('raw', minimumBytes(type))
       await writeAt(file, 'precious', 500_000)
@@ -77,7 +77,7 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
       expect((await readFile(file)).subarray(500_000, 500_008).toString()).toBe('precious')
     })
 
-    it('SYS-6 is created again after an interrupted format', async () => {
+    it('is created again after an interrupted format', async () => {
       const { filesystems } = fixture.host
       const { device } = await fixture.device('volume', minimumBytes(type))
       await filesystems.format(device, type, { keepReservation: false })
@@ -85,7 +85,7 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
       expect(await filesystems.probe(device)).toMatchObject({ is: 'filesystem', type })
     })
 
-    it('SYS-6 does not overwrite another type after an interrupted format', async () => {
+    it('does not overwrite another type after an interrupted format', async () => {
       const { filesystems } = fixture.host
       const otherType = type === 'xfs' ? 'ext4' : 'xfs'
       const { device } = await fixture.device('volume', minimumBytes('xfs'))
@@ -94,7 +94,7 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
       await expect(formatRun).rejects.toThrow(NotBlankError)
     })
 
-    it('SYS-6 is thawed even if the work fails while it is frozen', async () => {
+    it('is thawed even if the work fails while it is frozen', async () => {
       const { filesystems } = fixture.host
       const { stage } = await createMountedFilesystem(type)
       const work = filesystems.whileFrozen(stage, async () => {
@@ -105,7 +105,7 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
       await filesystems.thaw(stage) // no effect, because it is not frozen
     })
 
-    it('SYS-6 can be thawed after a killed driver left it frozen', async () => {
+    it('can be thawed after a killed driver left it frozen', async () => {
       const { filesystems } = fixture.host
       const { stage } = await createMountedFilesystem(type)
       await fixture.run('fsfreeze', ['--freeze', stage])
@@ -113,7 +113,7 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
       await writeFile(join(stage, 'written after'), 'data')
     })
 
-    it('SYS-6 can be mounted at the same time as a copy with the same data', async () => {
+    it('can be mounted at the same time as a copy with the same data', async () => {
       const { files, loops, filesystems, mounts } = fixture.host
       const { file, stage } = await createMountedFilesystem(type)
       const data = Buffer.alloc(2 * MIB, 'checked data')
@@ -131,7 +131,7 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
     })
   })
 
-  it('SYS-6 are not frozen through a path that is not a mount point', async () => {
+  it('are not frozen through a path that is not a mount point', async () => {
     const plainDir = await fixture.directory('plain')
     let hasRun = false
     const freezeRun = fixture.host.filesystems.whileFrozen(plainDir, async () => {
@@ -141,7 +141,7 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
     expect(hasRun).toBe(false)
   })
 
-  it('SYS-6 cannot be probed on a missing device', async () => {
+  it('cannot be probed on a missing device', async () => {
     await expect(fixture.host.filesystems.probe('/dev/loop-missing')).rejects.toThrow('ENOENT')
   })
 
@@ -204,7 +204,7 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
     },
   )
 
-  it('SYS-6 copy files on xfs as reflinks that are independent of the original', async () => {
+  it('copy files on xfs as reflinks that are independent of the original', async () => {
     const { files } = fixture.host
     const { stage: pool } = await createMountedFilesystem('xfs')
     const [original, copy] = [join(pool, 'original'), join(pool, 'copy')]
@@ -214,7 +214,7 @@ describe.skipIf(hostSkip)(`real file systems${skipNote(hostSkip)}`, () => {
     expect((await readFile(original)).equals(Buffer.alloc(8 * MIB, 7))).toBe(true)
   })
 
-  it('SYS-6 keep existing files if copies and reservations fail because they are full', async () => {
+  it('keep existing files if copies and reservations fail because they are full', async () => {
     const { files } = fixture.host
     const { stage: pool } = await createMountedFilesystem('ext4')
     const original = join(pool, 'original')

@@ -15,19 +15,19 @@ beforeEach(async () => {
 })
 afterEach(() => rm(dir, { recursive: true }))
 
-/** The file systems of a machine on which blkid finds several signatures, even after the start of a device was erased. */
+/** The file systems of a node on which blkid finds several signatures, even after the start of a device was erased. */
 const filesystems = createFilesystems({
   run: async () => ({ code: 8, stdout: '', stderr: '' }),
   mounts: {} as Mounts,
 })
 
 describe('formatting a device that is not blank', () => {
-  it('SYS-6 fails with the message that nothing was written', async () => {
+  it('fails with the message that nothing was written', async () => {
     const formatRun = filesystems.format(device, 'ext4', { keepReservation: false })
     await expect(formatRun).rejects.toThrow('it has several conflicting signatures. Nothing was written. Save')
   })
 
-  it('SYS-6 fails with the number of overwritten bytes if it has erased an interrupted format', async () => {
+  it('fails with the number of overwritten bytes if it has erased an interrupted format', async () => {
     const formatRun = filesystems.format(device, 'ext4', { keepReservation: false, wasInterrupted: true })
     await expect(formatRun).rejects.toThrow(
       'it has several conflicting signatures. The first 1048576 bytes were overwritten, because a format was interrupted before.',

@@ -11,7 +11,7 @@ export interface Host {
   readonly usage: Usage
 }
 
-/** Whether something is possible on this machine. If not, `message` states the reason. */
+/** Whether something is possible on this node. If not, `message` states the reason. */
 export type Ability = { readonly available: true } | { readonly available: false; readonly message: string }
 
 export const FILESYSTEM_TYPES = ['xfs', 'ext4'] as const
@@ -20,8 +20,8 @@ export type FilesystemType = (typeof FILESYSTEM_TYPES)[number]
 /** The image files of volumes. Paths are absolute. */
 export interface Files {
   /**
-   * Creates or extends the file to `bytes` and allocates all its blocks. Without enough space, it throws NoSpaceError and
-   * leaves the file unchanged.
+   * Creates or extends the file to `bytes` and allocates all its blocks. Without enough space, throws NoSpaceError and leaves
+   * the length and the data of the file unchanged.
    */
   reserve(path: string, bytes: number): Promise<void>
   /** Creates or extends the file to `bytes` as a sparse file. */
@@ -50,7 +50,7 @@ export interface FileSizes {
 }
 
 export interface LoopDevice {
-  /** `/dev/loopN` */
+  /** The device node: `/dev/loopN`. */
   readonly device: string
   /** Path of the backing file as the kernel reports it, without the suffix ` (deleted)`. */
   readonly file: string
@@ -114,7 +114,10 @@ export interface FormatOptions {
 
 export interface Filesystems {
   probe(device: string): Promise<DeviceContent>
-  /** Creates a file system on a blank device. Throws NotBlankError if the device is not blank. */
+  /**
+   * Creates a file system on a blank device. Throws NotBlankError if the device is not blank, except for the remains of an
+   * earlier format if `wasInterrupted` is true.
+   */
   format(device: string, type: FilesystemType, options: FormatOptions): Promise<void>
   /** Grows the file system to its device's size. `mountpoint` is the staging path, or undefined if not mounted. */
   grow(device: string, mountpoint: string | undefined, type: FilesystemType): Promise<Growth>
@@ -137,7 +140,7 @@ export interface Filesystems {
 export interface MountEntry {
   readonly id: number
   readonly parentId: number
-  /** `major:minor` */
+  /** The number of the mounted device: `major:minor`. */
   readonly deviceNumber: string
   /** The mounted path within the file system: `/`, a directory, or `/loop3` for a bound device node. */
   readonly root: string

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { listLoopFiles } from './loop-files.ts'
 
-it('SYS-25 listLoopFiles lists attached loop devices, including those of deleted files', async () => {
+it('listLoopFiles lists attached loop devices, including those of deleted files', async () => {
   const sysBlock = await mkdtemp(join(tmpdir(), 'stowage-sys-'))
   const addDevice = async (name: string, files: Readonly<Record<string, string>>) => {
     await mkdir(join(sysBlock, name, 'loop'), { recursive: true })

@@ -1,17 +1,16 @@
-// Lists the loop devices of this machine with their backing files from sysfs, without a program and without root.
+// Lists the loop devices of this node with their backing files from sysfs, without a program and without root.
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { DELETED_SUFFIX } from './loop-list.ts'
 
 export interface LoopFile {
-  /** `/dev/loopN` */
+  /** The device node: `/dev/loopN`. */
   readonly device: string
-  /** `major:minor` */
+  /** The number of the device: `major:minor`. */
   readonly deviceNumber: string
   /** Path of the backing file, even if the file has been deleted. */
   readonly file: string
 }
-
-const DELETED_SUFFIX = ' (deleted)'
 
 export async function listLoopFiles(sysBlock = '/sys/block'): Promise<LoopFile[]> {
   const names = (await readdir(sysBlock).catch(() => [])).filter((name) => /^loop\d+$/.test(name))

@@ -26,7 +26,7 @@ const LOSETUP_OUTPUT = `{
 }`
 
 describe('parseLoopList', () => {
-  it('SYS-6 returns the backing file, its identity, and whether it is deleted', () => {
+  it('returns the backing file, its identity, and whether it is deleted', () => {
     expect(parseLoopList(LOSETUP_OUTPUT)).toEqual([
       {
         device: '/dev/loop0',
@@ -51,19 +51,19 @@ describe('parseLoopList', () => {
     ])
   })
 
-  it('SYS-6 parses the output of older releases, in which all values are strings', () => {
+  it('parses the output of older releases, in which all values are strings', () => {
     const [device] = parseLoopList(
       '{"loopdevices":[{"name":"/dev/loop1","back-file":"/a","back-ino":"5","back-maj:min":"8:1","ro":"1","autoclear":"0","offset":"0","sizelimit":"0"}]}',
     )
     expect(device).toMatchObject({ fileId: '8:1/5', isReadOnly: true, isAutoclear: false, offsetBytes: 0 })
   })
 
-  it('SYS-6 returns an empty list for both formats of empty output', () => {
+  it('returns an empty list for both formats of empty output', () => {
     expect(parseLoopList('{\n   "loopdevices": [\n\n   ]\n}\n')).toEqual([])
     expect(parseLoopList('')).toEqual([])
   })
 
-  it('SYS-6 omits a device without a backing file', () => {
+  it('omits a device without a backing file', () => {
     expect(parseLoopList('{"loopdevices":[{"name":"/dev/loop1","back-file":null}]}')).toEqual([])
   })
 })

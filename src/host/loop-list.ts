@@ -4,7 +4,8 @@ import type { LoopDevice } from './host.ts'
 
 export const LOOP_COLUMNS = 'NAME,BACK-FILE,BACK-INO,BACK-MAJ:MIN,RO,AUTOCLEAR,OFFSET,SIZELIMIT'
 
-const DELETED_SUFFIX = ' (deleted)'
+/** The kernel appends this suffix to the path of a backing file that was deleted. */
+export const DELETED_SUFFIX = ' (deleted)'
 
 export function parseLoopList(text: string): LoopDevice[] {
   if (text.trim() === '') return [] // some releases print nothing if there are no devices

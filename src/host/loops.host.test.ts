@@ -14,7 +14,7 @@ describe.skipIf(hostSkip)(`createLoops with real devices${hostSkip ? ` (skipped:
   })
   afterEach(() => fixture.dispose())
 
-  it('SYS-6 attaches one writable device per file for concurrent calls', async () => {
+  it('attaches one writable device per file for concurrent calls', async () => {
     const { loops, files } = fixture.host
     const file = join(fixture.pool, 'volume')
     await files.extend(file, 16 * MIB)
@@ -23,12 +23,12 @@ describe.skipIf(hostSkip)(`createLoops with real devices${hostSkip ? ` (skipped:
     expect(await loops.findByFile(file)).toMatchObject([{ device: devices[0], isReadOnly: false, isAutoclear: false }])
   })
 
-  it('SYS-6 attaches many files concurrently', async () => {
+  it('attaches many files concurrently', async () => {
     const devices = await Promise.all(Array.from({ length: 8 }, (_, index) => fixture.device(`volume-${index}`, MIB)))
     expect(new Set(devices.map(({ device }) => device)).size).toBe(8)
   })
 
-  it('SYS-6 finds the device of an earlier driver by inode after a rename', async () => {
+  it('finds the device of an earlier driver by inode after a rename', async () => {
     const { file, device } = await fixture.device('volume', 16 * MIB)
     const renamedFile = join(fixture.pool, 'renamed')
     await rename(file, renamedFile)
@@ -40,7 +40,7 @@ describe.skipIf(hostSkip)(`createLoops with real devices${hostSkip ? ` (skipped:
     }
   })
 
-  it('SYS-6 attaches a read-only device in addition to the writable one', async () => {
+  it('attaches a read-only device in addition to the writable one', async () => {
     const { loops } = fixture.host
     const { file, device } = await fixture.device('volume', MIB)
     const readOnlyDevice = await loops.attach(file, { readOnly: true })
@@ -50,7 +50,7 @@ describe.skipIf(hostSkip)(`createLoops with real devices${hostSkip ? ` (skipped:
     await expect(writeFile(readOnlyDevice, 'x', { flag: 'r+' })).rejects.toThrow('EPERM')
   })
 
-  it('SYS-6 clears the read-only flag of a loop number for the next volume', async () => {
+  it('clears the read-only flag of a loop number for the next volume', async () => {
     const { loops } = fixture.host
     const { file, device } = await fixture.device('first', MIB)
     await fixture.run('blockdev', ['--setro', device])
@@ -70,7 +70,7 @@ describe.skipIf(hostSkip)(`createLoops with real devices${hostSkip ? ` (skipped:
     expect(await loops.sizeBytes(device)).toBe(32 * MIB)
   })
 
-  it('SYS-6 detaches idempotently if the file was deleted', async () => {
+  it('detaches idempotently if the file was deleted', async () => {
     const { loops } = fixture.host
     const { file, device } = await fixture.device('volume', MIB)
     await rm(file)
@@ -80,7 +80,7 @@ describe.skipIf(hostSkip)(`createLoops with real devices${hostSkip ? ` (skipped:
     expect((await loops.list()).filter((loop) => loop.file === file)).toEqual([])
   })
 
-  it('SYS-6 does not detach the device of another volume on a late retry', async () => {
+  it('does not detach the device of another volume on a late retry', async () => {
     const { loops } = fixture.host
     const firstVolume = await fixture.device('first', MIB)
     expect(await loops.detach(firstVolume.device, { file: join(fixture.pool, 'some other file') })).toEqual({
@@ -89,7 +89,7 @@ describe.skipIf(hostSkip)(`createLoops with real devices${hostSkip ? ` (skipped:
     expect(await loops.findByFile(firstVolume.file)).toHaveLength(1)
   })
 
-  it('SYS-6 detaches a mounted device at its last unmount unless it is attached again', async () => {
+  it('detaches a mounted device at its last unmount, unless its file is attached again before', async () => {
     const { loops, mounts, filesystems } = fixture.host
     const { file, device } = await fixture.device('volume', 16 * MIB)
     await filesystems.format(device, 'ext4', { keepReservation: false })
@@ -110,7 +110,7 @@ describe.skipIf(hostSkip)(`createLoops with real devices${hostSkip ? ` (skipped:
     expect(await loops.findByFile(file), 'detached with the unmount').toEqual([])
   })
 
-  it('SYS-6 detaches an open device when the process closes it', async () => {
+  it('detaches an open device when the process closes it', async () => {
     const { loops } = fixture.host
     const { file, device } = await fixture.device('volume', MIB)
     const openDevice = await open(device, 'r')

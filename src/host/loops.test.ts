@@ -33,10 +33,17 @@ const failLosetup = (stderr: string): never => {
   throw new ProgramFailedError(['losetup'], { code: 1, stderr, reason: 'exited with 1' })
 }
 
-async function formatLoopList(devices: readonly { device: string; ro: boolean; offset?: number }[]): Promise<string> {
+interface ListedLoop {
+  readonly device: string
+  readonly ro: boolean
+  readonly offset?: number
+  readonly sizelimit?: number
+}
+
+async function formatLoopList(devices: readonly ListedLoop[]): Promise<string> {
   const { dev, ino } = await stat(file, { bigint: true })
   return JSON.stringify({
-    loopdevices: devices.map(({ device, ro, offset = 0 }) => ({
+    loopdevices: devices.map(({ device, ro, offset = 0, sizelimit = 0 }) => ({
       name: device,
       'back-file': file,
       'back-ino': Number(ino),
@@ -44,7 +51,7 @@ async function formatLoopList(devices: readonly { device: string; ro: boolean; o
       ro,
       autoclear: false,
       offset,
-      sizelimit: 0,
+      sizelimit,
     })),
   })
 }
@@ -59,13 +66,13 @@ const createTestLoops = (run: Run, clearedDevices: string[] = []) =>
   })
 
 describe('attach', () => {
-  it('SYS-6 runs one command with direct IO and --nooverlap', async () => {
+  it('runs one command with direct IO and --nooverlap', async () => {
     const { run, commands } = createFakeRun(() => '/dev/loop4\n')
     expect(await createTestLoops(run).attach(file)).toBe('/dev/loop4')
     expect(commands).toEqual([`losetup --find --show --nooverlap --direct-io=on ${file}`])
   })
 
-  it('SYS-6 serializes concurrent calls for one file', async () => {
+  it('serializes concurrent calls for one file', async () => {
     let runningCount = 0
     let runningMax = 0
     const { run } = createFakeRun(async () => {
@@ -79,7 +86,7 @@ describe('attach', () => {
     expect(runningMax).toBe(1)
   })
 
-  it('SYS-6 uses the device that losetup attached before direct IO failed', async () => {
+  it('uses the device that losetup attached before direct IO failed', async () => {
     const { run, commands } = createFakeRun((command) => {
       if (command.includes('--direct-io')) failLosetup('losetup: /dev/loop4: set direct io failed: Invalid argument')
       return command.includes('--list')
@@ -90,7 +97,7 @@ describe('attach', () => {
     expect(commands).toHaveLength(2)
   })
 
-  it('SYS-6 attaches a writable device in addition to a read-only one', async () => {
+  it('attaches a writable device in addition to a read-only one', async () => {
     const { run, commands } = createFakeRun((command) => {
       if (command.includes('--nooverlap')) failLosetup('losetup: overlapping read-only loop device exists')
       return command.includes('--list') ? formatLoopList([{ device: '/dev/loop1', ro: true }]) : '/dev/loop2\n'
@@ -99,7 +106,7 @@ describe('attach', () => {
     expect(commands.at(-1)).toBe(`losetup --find --show --direct-io=on ${file}`)
   })
 
-  it('SYS-6 reuses the writable device if there is also a read-only one', async () => {
+  it('reuses the writable device if there is also a read-only one', async () => {
     const { run } = createFakeRun((command) => {
       if (command.includes('--nooverlap')) failLosetup('losetup: overlapping read-only loop device exists')
       return command.includes('--list')
@@ -112,7 +119,7 @@ describe('attach', () => {
     expect(await createTestLoops(run).attach(file)).toBe('/dev/loop2')
   })
 
-  it('SYS-6 fails if another program has attached a part of the file for writing', async () => {
+  it('fails if another program has attached a part of the file for writing', async () => {
     const { run } = createFakeRun((command) => {
       if (command.includes('--nooverlap')) failLosetup('losetup: overlapping loop device exists')
       return command.includes('--list')
@@ -122,7 +129,17 @@ describe('attach', () => {
     await expect(createTestLoops(run).attach(file)).rejects.toThrow('another program has attached it as /dev/loop3')
   })
 
-  it('SYS-6 clears the read-only flag that another volume left on the loop number', async () => {
+  it('attaches a new read-only device if the existing one shows only a part of the file', async () => {
+    const { run, commands } = createFakeRun((command) =>
+      command.includes('--list')
+        ? formatLoopList([{ device: '/dev/loop1', ro: true, sizelimit: 4096 }])
+        : '/dev/loop2\n',
+    )
+    expect(await createTestLoops(run).attach(file, { readOnly: true })).toBe('/dev/loop2')
+    expect(commands.at(-1)).toBe(`losetup --find --show --read-only --direct-io=on ${file}`)
+  })
+
+  it('clears the read-only flag that another volume left on the loop number', async () => {
     await mkdir(join(pool, 'sys', 'loop4'), { recursive: true })
     await writeFile(join(pool, 'sys', 'loop4', 'ro'), '1\n')
     const { run, commands } = createFakeRun(() => '/dev/loop4\n')
@@ -130,7 +147,7 @@ describe('attach', () => {
     expect(commands.at(-1)).toBe('blockdev --setrw /dev/loop4')
   })
 
-  it('SYS-6 fails for a missing file, and names its path', async () => {
+  it('fails for a missing file, and names its path', async () => {
     const { run, commands } = createFakeRun(() => '/dev/loop4\n')
     await expect(createTestLoops(run).attach(join(pool, 'gone'))).rejects.toThrow(
       `Cannot attach ${pool}/gone: the file does not exist`,
@@ -140,7 +157,7 @@ describe('attach', () => {
 })
 
 describe('detach', () => {
-  it('SYS-6 does nothing if the loop number now belongs to another file', async () => {
+  it('does nothing if the loop number now belongs to another file', async () => {
     await mkdir(join(pool, 'sys', 'loop4', 'loop'), { recursive: true })
     await writeFile(join(pool, 'sys', 'loop4', 'loop', 'backing_file'), '/pool/another\n')
     const clearedDevices: string[] = []
@@ -150,7 +167,7 @@ describe('detach', () => {
     expect(clearedDevices).toEqual([])
   })
 
-  it('SYS-6 clears the limits first, because they stay with the loop number', async () => {
+  it('clears the limits first, because they stay with the loop number', async () => {
     const backingFile = join(pool, 'sys', 'loop4', 'loop', 'backing_file')
     await mkdir(join(pool, 'sys', 'loop4', 'loop'), { recursive: true })
     await writeFile(backingFile, `${file}\n`)
@@ -164,7 +181,7 @@ describe('detach', () => {
     expect(clearedDevices).toEqual(['/dev/loop4'])
   })
 
-  it('SYS-6 waits for programs that have the device open, and then returns pending', async () => {
+  it('waits for programs that have the device open, and then returns pending', async () => {
     await mkdir(join(pool, 'sys', 'loop4', 'loop'), { recursive: true })
     await writeFile(join(pool, 'sys', 'loop4', 'loop', 'backing_file'), `${file}\n`)
     const clock = manualClock()

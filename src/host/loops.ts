@@ -85,7 +85,7 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
 
   async function attachReadOnly(file: string): Promise<string> {
     const readOnlyLoop = (await findByFile(file)).find(
-      (loop) => loop.isReadOnly && loop.offsetBytes === 0 && !loop.isAutoclear,
+      (loop) => loop.isReadOnly && loop.offsetBytes === 0 && loop.sizeLimitBytes === 0 && !loop.isAutoclear,
     )
     return readOnlyLoop?.device ?? losetup(file, ['--read-only'])
   }

@@ -4,7 +4,7 @@ import type { MountEntry } from './host.ts'
 import { parseMountInfo } from './mountinfo.ts'
 
 describe('parseMountInfo', () => {
-  it('SYS-6 parses lines with tags, without tags, and with escaped names', () => {
+  it('parses lines with tags, without tags, and with escaped names', () => {
     const text = [
       '22 28 0:20 / /proc rw,nosuid - proc proc rw',
       '36 35 98:0 /dir /mnt/a\\040b\\134c ro,noatime master:1 shared:7 - ext4 /dev/loop3 rw,errors=continue',
@@ -36,16 +36,16 @@ describe('parseMountInfo', () => {
     ])
   })
 
-  it('SYS-6 parses a directory named -', () => {
+  it('parses a directory named -', () => {
     const [entry] = parseMountInfo('36 35 7:0 / /mnt/- rw - ext4 - rw')
     expect(entry).toMatchObject({ target: '/mnt/-', type: 'ext4', source: '-' })
   })
 
-  it('SYS-6 throws for an invalid line instead of omitting a mount', () => {
+  it('throws for an invalid line instead of omitting a mount', () => {
     expect(() => parseMountInfo('36 35 7:0 / /mnt rw')).toThrow('Cannot parse this line of mountinfo: "36 35 7:0')
   })
 
-  it('SYS-6 parses any formatted table', () => {
+  it('parses any formatted table', () => {
     const name = fc.string({ unit: 'grapheme', minLength: 1 }).map((text) => `/${text.replaceAll('\0', '')}`)
     const optionLists = fc.array(fc.constantFrom('rw', 'ro', 'noatime', 'errors=continue'), { minLength: 1 })
     const entry: fc.Arbitrary<MountEntry> = fc.record({

@@ -21,7 +21,7 @@ describe.skipIf(hostSkip)(`real mounts${hostSkip ? ` (skipped: ${hostSkip})` : '
   })
   afterEach(() => fixture.dispose())
 
-  it('SYS-6 are found by path, even with special characters', async () => {
+  it('are found by path, even with special characters', async () => {
     const { mounts } = fixture.host
     expect(await mounts.mountAt(stage)).toMatchObject({ target: stage, type: 'ext4', source: device, root: '/' })
     expect((await mounts.mountAt(stage))?.options).toContain('noatime')
@@ -30,13 +30,13 @@ describe.skipIf(hostSkip)(`real mounts${hostSkip ? ` (skipped: ${hostSkip})` : '
     expect(await mounts.mountsOf(device)).toHaveLength(1)
   })
 
-  it('SYS-6 are found through a symbolic link', async () => {
+  it('are found through a symbolic link', async () => {
     const linkPath = join(fixture.pool, 'link')
     await symlink(stage, linkPath)
     expect(await fixture.host.mounts.isMountPoint(linkPath)).toBe(true)
   })
 
-  it('SYS-6 can be bound read-only while the staging path is writable', async () => {
+  it('can be bound read-only while the staging path is writable', async () => {
     const { mounts } = fixture.host
     await writeFile(join(stage, 'data'), 'from the stage')
     const target = await fixture.directory('published')
@@ -45,11 +45,11 @@ describe.skipIf(hostSkip)(`real mounts${hostSkip ? ` (skipped: ${hostSkip})` : '
     expect(await readFile(join(target, 'data'), 'utf8')).toBe('from the stage')
     await expect(writeFile(join(target, 'more'), 'x')).rejects.toThrow('EROFS')
     await writeFile(join(stage, 'more'), 'x')
-    await expect(mounts.bind(stage, target)).rejects.toThrow('it is bound there read-only')
+    await expect(mounts.bind(stage, target)).rejects.toThrow('is bound there read-only')
     expect((await mounts.mountsOf(device)).map((entry) => entry.target).sort()).toEqual([stage, target].sort())
   })
 
-  it('SYS-6 are made read-only by a retry after a crash left them writable', async () => {
+  it('are made read-only by a retry after a crash left them writable', async () => {
     const { mounts } = fixture.host
     const target = await fixture.directory('published')
     await mounts.bind(stage, target)
@@ -57,7 +57,7 @@ describe.skipIf(hostSkip)(`real mounts${hostSkip ? ` (skipped: ${hostSkip})` : '
     await expect(writeFile(join(target, 'more'), 'x')).rejects.toThrow('EROFS')
   })
 
-  it('SYS-6 are not bound over another mount', async () => {
+  it('are not bound over another mount', async () => {
     const { mounts } = fixture.host
     const innerDir = join(stage, 'inner')
     await mkdir(innerDir)
@@ -66,7 +66,7 @@ describe.skipIf(hostSkip)(`real mounts${hostSkip ? ` (skipped: ${hostSkip})` : '
     await expect(mounts.bind(stage, target)).rejects.toThrow('is mounted there. Unmount it first.')
   })
 
-  it('SYS-6 report the block device if its device file is bind-mounted onto a file', async () => {
+  it('report the block device if its device file is bind-mounted onto a file', async () => {
     const { mounts } = fixture.host
     const target = join(fixture.pool, 'block')
     await writeFile(target, '')
@@ -78,7 +78,7 @@ describe.skipIf(hostSkip)(`real mounts${hostSkip ? ` (skipped: ${hostSkip})` : '
     expect(await mounts.sourceOf(target)).toBeUndefined()
   })
 
-  it('SYS-6 are unmounted completely and idempotently', async () => {
+  it('are unmounted completely and idempotently', async () => {
     const { mounts } = fixture.host
     const target = await fixture.directory('published')
     await fixture.run('mount', ['--bind', stage, target])
@@ -89,7 +89,7 @@ describe.skipIf(hostSkip)(`real mounts${hostSkip ? ` (skipped: ${hostSkip})` : '
     await mounts.unmount(join(fixture.pool, 'missing'))
   })
 
-  it('SYS-6 fail for a write-protected device instead of becoming read-only', async () => {
+  it('fail for a write-protected device instead of being created read-only', async () => {
     const { loops, mounts } = fixture.host
     const { file, device: otherDevice } = await fixture.device('other', 16 * MIB)
     await fixture.host.filesystems.format(otherDevice, 'ext4', { keepReservation: false })

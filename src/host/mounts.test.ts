@@ -29,7 +29,7 @@ function createTestMounts(onCommand: (command: string) => Promise<void> | void =
 }
 
 describe('mount', () => {
-  it('SYS-6 requests read-write or read-only explicitly', async () => {
+  it('requests read-write or read-only explicitly', async () => {
     const { mounts, commands } = createTestMounts()
     await mounts.mount('/dev/null', '/stage', 'xfs', ['noatime', 'nodiratime'])
     await mounts.mount('/dev/null', '/stage', 'ext4', [], { readOnly: true })
@@ -39,7 +39,7 @@ describe('mount', () => {
     ])
   })
 
-  it('SYS-6 is idempotent, and fails if another device is mounted or the mode differs', async () => {
+  it('is idempotent, and fails if another device is mounted or the mode differs', async () => {
     const { mounts, commands } = createTestMounts()
     await writeMountInfo('40 1 1:3 / /stage rw - xfs /dev/loop3 rw', '41 1 7:9 / /other rw - xfs /dev/loop9 rw')
     await mounts.mount('/dev/null', '/stage', 'xfs') // 1:3 is the number of /dev/null
@@ -60,7 +60,7 @@ describe('mount', () => {
     'helper=x',
     'a b',
     'SHARED',
-  ])('SYS-10 rejects the option %s', async (flag) => {
+  ])('rejects the option %s', async (flag) => {
     const { mounts, commands } = createTestMounts()
     await expect(mounts.mount('/dev/null', '/stage', 'xfs', [flag])).rejects.toThrow('is not allowed for a volume')
     expect(commands).toEqual([])
@@ -68,7 +68,7 @@ describe('mount', () => {
 })
 
 describe('unmount', () => {
-  it('SYS-6 unmounts all stacked mounts, topmost first', async () => {
+  it('unmounts all stacked mounts, topmost first', async () => {
     const stack = ['40 1 7:3 / /stage rw - xfs /dev/loop3 rw', '41 40 7:4 / /stage rw - xfs /dev/loop4 rw']
     await writeMountInfo(...stack)
     const { mounts, commands } = createTestMounts(async () => {
@@ -80,7 +80,7 @@ describe('unmount', () => {
     expect(commands).toEqual(['umount /stage', 'umount /stage'])
   })
 
-  it('SYS-6 succeeds if nothing is mounted, even after a concurrent unmount', async () => {
+  it('succeeds if nothing is mounted, even after a concurrent unmount', async () => {
     const { mounts, commands } = createTestMounts(() => {
       throw new ProgramFailedError(['umount'], {
         code: 32,
@@ -94,7 +94,7 @@ describe('unmount', () => {
     await mounts.unmount('/stage')
   })
 
-  it('SYS-6 fails if the path is busy', async () => {
+  it('fails if the path is busy', async () => {
     await writeMountInfo('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
     const { mounts } = createTestMounts(() => {
       throw new ProgramFailedError(['umount'], {
@@ -106,18 +106,18 @@ describe('unmount', () => {
     await expect(mounts.unmount('/stage')).rejects.toThrow('target is busy')
   })
 
-  it('SYS-6 fails after 64 stacked mounts', async () => {
+  it('fails after 64 stacked mounts', async () => {
     await writeMountInfo('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
     await expect(createTestMounts().mounts.unmount('/stage')).rejects.toThrow('more than 64 mounts')
   })
 })
 
-it('SYS-6 mountAt finds the topmost mount by parent id, not by position', async () => {
+it('mountAt finds the topmost mount by parent id, not by position', async () => {
   await writeMountInfo('41 40 7:4 / /stage rw - xfs /dev/loop4 rw', '40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
   expect((await createTestMounts().mounts.mountAt('/stage'))?.source).toBe('/dev/loop4')
 })
 
-it('SYS-6 isMountPoint returns false for a directory below a mount point', async () => {
+it('isMountPoint returns false for a directory below a mount point', async () => {
   await writeMountInfo('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
   const { mounts } = createTestMounts()
   expect(await mounts.isMountPoint('/stage')).toBe(true)

@@ -49,7 +49,7 @@ export function createMounts({ run, mountInfo = '/proc/self/mountinfo' }: Mounts
       )
     } else if (!readOnly && existingMount.options.includes('ro') && !(await mountAt(source))?.options.includes('ro')) {
       throw new OccupiedError(
-        `Cannot bind ${source} at ${target} for writing: it is bound there read-only. Unmount it first.`,
+        `Cannot bind ${source} at ${target} for writing: ${source} is bound there read-only. Unmount it first.`,
       )
     }
     if (!readOnly || existingMount?.options.includes('ro')) return
@@ -108,7 +108,7 @@ function findTopmost(entries: readonly MountEntry[], target: string): MountEntry
   return stack.findLast((entry) => !parentIds.has(entry.id)) ?? stack.at(-1)
 }
 
-/** Returns the path as in the mount table. Resolves only its parent if it cannot be resolved itself. */
+/** Returns the path as in the mount table. Resolves only the parent directory if the path itself cannot be resolved. */
 async function resolvePath(path: string): Promise<string> {
   try {
     return await realpath(path)
@@ -132,7 +132,7 @@ async function checkSameMount(
   if (existingMount.options.includes('ro') === readOnly) return
   const [currentMode, requestedMode] = readOnly ? ['for writing', 'read-only'] : ['read-only', 'for writing']
   throw new OccupiedError(
-    `Cannot mount ${device} at ${directory} ${requestedMode}: it is mounted there ${currentMode}. Unmount it first.`,
+    `Cannot mount ${device} at ${directory} ${requestedMode}: ${device} is mounted there ${currentMode}. Unmount it first.`,
   )
 }
 

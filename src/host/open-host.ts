@@ -1,4 +1,4 @@
-// Creates the Host of this machine: every interface of host.ts with its implementation.
+// Creates the Host of this node: every interface of host.ts with its implementation.
 import type { Clock } from '../base/clock.ts'
 import { createCounters } from './counters.ts'
 import { createFiles } from './files.ts'

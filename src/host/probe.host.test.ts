@@ -12,7 +12,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(poolDir, { recursive: true, force: true }))
 
-it('SYS-6 probeHost removes its own files and those of a killed probe', async () => {
+it('probeHost removes the files of this probe and of a killed one', async () => {
   const leftoverDir = join(poolDir, '.stowage-probe-killed')
   await mkdir(leftoverDir)
   await writeFile(join(leftoverDir, 'loop'), 'x')
@@ -25,7 +25,7 @@ it('SYS-6 probeHost removes its own files and those of a killed probe', async ()
   }
 })
 
-it('SYS-6 probeHost returns a reason for every missing ability', async () => {
+it('probeHost returns a reason for every missing ability', async () => {
   const facts = await probeHost({ poolDir, clock: systemClock() })
   const abilities = [
     ...[facts.canLoop, facts.canMount, facts.canReflink, facts.canGrowExt4Online],

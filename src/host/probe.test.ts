@@ -10,11 +10,11 @@ describe('parseCapabilities', () => {
     ['capabilities without CAP_SYS_RESOURCE', '000001fffeffffff', { sysAdmin: true, sysResource: false }],
     ['capabilities of a container', '00000000a80425fb', { sysAdmin: false, sysResource: false }],
     ['no capabilities', '0000000000000000', { sysAdmin: false, sysResource: false }],
-  ])('SYS-6 parses %s', (_, effectiveMask, capabilities) => {
+  ])('parses %s', (_, effectiveMask, capabilities) => {
     expect(parseCapabilities(statusWith(effectiveMask))).toEqual(capabilities)
   })
 
-  it('SYS-6 returns no capabilities if the kernel does not report them', () => {
+  it('returns no capabilities if the kernel does not report them', () => {
     expect(parseCapabilities('Name:\tnode\n')).toEqual({ sysAdmin: false, sysResource: false })
   })
 })

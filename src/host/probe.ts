@@ -1,4 +1,5 @@
-// Detects the abilities of this machine, most of them by trying them on small files. Each missing ability has a reason.
+// Detects the abilities of this node, most of them by trying them on small files, and removes what an interrupted probe has left.
+// Each missing ability has a reason.
 import { constants } from 'node:fs'
 import { access, copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,8 +7,15 @@ import type { Clock } from '../base/clock.ts'
 import { MissingToolError } from './errors.ts'
 import { createFiles } from './files.ts'
 import { createFilesystems, minimumBytes } from './filesystems.ts'
-import type { Loops, Mounts } from './host.ts'
-import { type Ability, FILESYSTEM_TYPES, type Files, type Filesystems, type FilesystemType } from './host.ts'
+import {
+  type Ability,
+  FILESYSTEM_TYPES,
+  type Files,
+  type Filesystems,
+  type FilesystemType,
+  type Loops,
+  type Mounts,
+} from './host.ts'
 import { type DetectedLimits, detectLimits } from './limits/open-limits.ts'
 import { createLoops } from './loops.ts'
 import { createMounts } from './mounts.ts'
@@ -49,8 +57,8 @@ export interface ProbeOptions {
 
 const PROBE_PREFIX = '.stowage-probe-'
 
-/** If the pool has less free space, MEMORY_DIR is used instead. */
-const PROBE_SPACE_BYTES = 256 * 1024 * 1024
+/** If the pool has less free space, the probe uses MEMORY_DIR instead, unless that is not writable. */
+const POOL_FREE_BYTES_MIN = 256 * 1024 * 1024
 
 /** Used to probe loop devices and file systems if the pool is too full. These results do not depend on the pool. */
 const MEMORY_DIR = '/dev/shm'
@@ -98,10 +106,13 @@ export async function findProbeDirectories(poolDir: string): Promise<string[]> {
   return names.filter((name) => name.startsWith(memoryPrefixOf(pool))).map((name) => join(MEMORY_DIR, name))
 }
 
-/** Returns the pool, or MEMORY_DIR if the pool is full and MEMORY_DIR is writable: the driver must start with a full pool to delete volumes. */
+/**
+ * Returns the pool, or MEMORY_DIR if the pool is too full and MEMORY_DIR is writable: the driver must start with a full pool, so
+ * that volumes can be deleted.
+ */
 async function chooseLocation(poolDir: string): Promise<{ parent: string; prefix: string; isPool: boolean }> {
   const { bavail, bsize } = await statfs(poolDir)
-  if (bavail * bsize >= PROBE_SPACE_BYTES) return { parent: poolDir, prefix: PROBE_PREFIX, isPool: true }
+  if (bavail * bsize >= POOL_FREE_BYTES_MIN) return { parent: poolDir, prefix: PROBE_PREFIX, isPool: true }
   const prefix = memoryPrefixOf(await stat(poolDir))
   const isAccessible = await access(MEMORY_DIR, constants.W_OK).then(
     () => true,
@@ -125,7 +136,7 @@ async function tryLoop(file: string, { files, loops }: ProbeTools): Promise<void
   await loops.detach(await loops.attach(file), { file })
 }
 
-/** Replaces the error of a program with the missing capability. */
+/** Replaces the message of a missing ability if its cause is that the driver lacks CAP_SYS_ADMIN. */
 function explainMissingCapability(ability: Ability, { sysAdmin }: HostFacts['capabilities']): Ability {
   if (ability.available || sysAdmin) return ability
   return unavailable('the driver does not have CAP_SYS_ADMIN, which loop devices and mounts require; run it as root')

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { expect, it } from 'vitest'
 import { identifyProcess, isRunning, readStartTicks, signalProcess } from './process-identity.ts'
 
-it('SYS-25 isRunning recognizes a process, but not one with the same PID and another start time or boot', async () => {
+it('isRunning recognizes a process, but not one with the same PID and another start time or boot', async () => {
   const identity = await identifyProcess(process.pid)
   expect(isRunning(identity)).toBe(true)
   expect(isRunning({ ...identity, startTicks: '1' })).toBe(false)
@@ -15,7 +15,7 @@ it('readStartTicks returns an empty string for a PID that no process has', async
   expect(await readStartTicks(2 ** 30)).toBe('')
 })
 
-it('SYS-25 signalProcess sends a signal to the process, but not to one that has reused the PID', async () => {
+it('signalProcess sends a signal to the process, but not to one that has reused the PID', async () => {
   const child = spawn('sleep', ['60'])
   await once(child, 'spawn')
   const identity = await identifyProcess(child.pid!)

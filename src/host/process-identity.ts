@@ -1,5 +1,5 @@
-// Identifies a process by its PID, its start time and the boot of the machine, because the kernel reuses PIDs. Signals a process
-// only if it is the identified one.
+// Identifies a process by its PID, its start time and the ID of the boot, because the kernel reuses PIDs. Signals a process only
+// if it is the identified one.
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 

@@ -7,6 +7,7 @@ import { MissingToolError, ProgramFailedError } from './errors.ts'
 interface RunOptions {
   /** The input on stdin. Default: none. */
   readonly input?: string
+  /** The program is killed after this time. Default: 10 minutes. */
   readonly timeoutMs?: number
   /** Exit codes that are not errors. Default: 0. */
   readonly okCodes?: readonly number[]

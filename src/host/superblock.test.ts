@@ -5,7 +5,7 @@ import { filesystemBytes, SUPERBLOCK_BYTES } from './superblock.ts'
 const BLOCKS_MAX = 2 ** 40 // 4 PiB with blocks of 4 KiB
 
 describe('filesystemBytes', () => {
-  it('REX-1 reads the size of an xfs with blocks of 1 or 4 KiB', () => {
+  it('reads the size of an xfs with blocks of 1 or 4 KiB', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: BLOCKS_MAX }), fc.constantFrom(1024, 4096), (blocks, blockBytes) => {
         const start = Buffer.alloc(SUPERBLOCK_BYTES)
@@ -17,7 +17,7 @@ describe('filesystemBytes', () => {
     )
   })
 
-  it('REX-1 reads the size of an ext4 with and without the 64bit feature', () => {
+  it('reads the size of an ext4 with and without the 64bit feature', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: BLOCKS_MAX }), fc.boolean(), (blocks, has64Bits) => {
         const start = Buffer.alloc(SUPERBLOCK_BYTES)
@@ -31,7 +31,7 @@ describe('filesystemBytes', () => {
     )
   })
 
-  it.each(['xfs', 'ext4'] as const)('REX-1 throws without a superblock of %s', (type) => {
+  it.each(['xfs', 'ext4'] as const)('throws without a superblock of %s', (type) => {
     expect(() => filesystemBytes(Buffer.alloc(SUPERBLOCK_BYTES), type)).toThrow(`no ${type} superblock`)
   })
 })

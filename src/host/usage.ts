@@ -15,8 +15,8 @@ export interface UsageDeps {
 /** The result for more files is incomplete. */
 const FILES_WALKED_MAX = 1_000_000
 
-/** The time for which a result is cached. */
-const CACHE_MS = 10_000
+/** An older cached result is measured again. */
+const RESULT_AGE_MS_MAX = 10_000
 
 /** Maximum number of cached results. The oldest is evicted first. */
 const RESULTS_MAX = 1_000
@@ -41,7 +41,7 @@ export function createUsage({ clock, filesWalkedMax = FILES_WALKED_MAX }: UsageD
 
     measureDirectory(path): Promise<TreeUsage> {
       const cachedResult = cache.get(path)
-      if (cachedResult && clock.monotonicMs() - cachedResult.atMs < CACHE_MS) return cachedResult.usage
+      if (cachedResult && clock.monotonicMs() - cachedResult.atMs < RESULT_AGE_MS_MAX) return cachedResult.usage
       const usage = measureTree(path, filesWalkedMax)
       cache.delete(path) // reinsert as the newest
       cache.set(path, { atMs: clock.monotonicMs(), usage })

@@ -18,7 +18,7 @@ export interface CacheOptions<T extends KubeObject> {
   readonly clock: Clock
   readonly random: Random
   readonly log?: Logger
-  /** Removes fields that are not needed. Must keep name, namespace, uid and resourceVersion. */
+  /** Removes fields that are not needed. Must keep name, namespace, uid and resourceVersion. Default: removes managedFields. */
   readonly reduce?: (object: Readonly<Stored<T>>) => Readonly<Stored<T>>
 }
 
@@ -55,7 +55,7 @@ export interface Cache<T extends KubeObject> {
   whenReached(resourceVersion: string, signal: AbortSignal): Promise<boolean>
   /**
    * Applies the object that a write returned, before the watch delivers it, so that the next reconcile does not read the
-   * old state. Ignores objects that are not in the cache, because a new object may already have been deleted.
+   * old state. Ignores objects that are not in the cache with this uid, because a new object may already have been deleted.
    */
   applyWriteResult(object: Readonly<Stored<T>>): void
   /** The resourceVersion that the cache has reached. */

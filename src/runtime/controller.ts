@@ -10,9 +10,9 @@ import { createWorkQueue, type Reconcile, type WorkQueue, type WorkQueueOptions 
 
 export interface Source<T extends KubeObject = KubeObject> {
   readonly cache: Cache<T>
-  /** Returns the keys that a change concerns. Called with the object before and after the change. Must not throw. */
+  /** Returns the keys that a change concerns. Called with the object before and after an update. Must not throw. */
   keysOf(object: Readonly<Stored<T>>): Iterable<ObjectKey>
-  /** Whether an update enqueues keys. Default: every update does. */
+  /** Whether an update enqueues keys. Default: every update does. An update that requests a retry also retries waiting keys. */
   matters?(next: Readonly<Stored<T>>, old: Readonly<Stored<T>>): boolean
   /**
    * Whether there may be work for an object in this state. If there is none before and after a change, the change enqueues
@@ -49,15 +49,15 @@ export const source = <T extends KubeObject>(options: Source<T>): Source<T> => o
 
 export function createController(options: ControllerOptions): Controller {
   const { name, sources, reads = [], reconcile, metrics, operation } = options
-  const cache = operation?.cache ?? (sources[0]?.cache as ObjectCache | undefined)
+  const subjectCache = operation?.cache ?? (sources[0]?.cache as ObjectCache | undefined)
   const operations =
     operation &&
-    cache &&
+    subjectCache &&
     metrics?.operations?.follow({
       component: operation.component,
       queue: name,
       stateOf: (key) => queue.stateOf(key),
-      subjectOf: (key) => subjectOfKey(key, operation, cache),
+      subjectOf: (key) => subjectOfKey(key, operation, subjectCache),
     })
   const queue: WorkQueue = createWorkQueue({
     ...options,

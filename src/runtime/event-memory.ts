@@ -10,9 +10,9 @@ const OBJECTS_MAX = 1_024
 /** Rate limit per object: a burst of this size, and one more event every five minutes. */
 const OBJECT_BURST = 25
 const OBJECT_REFILL_MS = 300_000
-/** More different messages than this for one object and reason within ten minutes are combined. */
+/** More different messages than this for one object, type and reason within ten minutes are combined. */
 const VARIATIONS_MAX = 10
-const VARIATIONS_MS = 600_000
+const VARIATION_WINDOW_MS = 600_000
 
 /** The Event object of a recorded event. */
 export interface RecordedEvent {
@@ -79,7 +79,7 @@ export function createEventMemory(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>) {
   }
 
   const isRecent = (recordedEvent: RecordedEvent | undefined) =>
-    recordedEvent !== undefined && clock.nowMs() - recordedEvent.lastMs <= VARIATIONS_MS
+    recordedEvent !== undefined && clock.nowMs() - recordedEvent.lastMs <= VARIATION_WINDOW_MS
 
   return {
     /** Returns the identity of an event, which is equal for repeated events and for events that are combined. */
@@ -87,7 +87,7 @@ export function createEventMemory(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>) {
       const events = eventsOf(object)
       const group = groupOf(events, { type, reason }) ?? newGroup(events, { type, reason })
       const nowMs = clock.monotonicMs()
-      if (nowMs - group.sinceMs > VARIATIONS_MS) {
+      if (nowMs - group.sinceMs > VARIATION_WINDOW_MS) {
         group.sinceMs = nowMs
         group.variations = group.variations.filter(
           (variation) => variation.message === message || isRecent(variation.recordedEvent),

@@ -157,7 +157,7 @@ describe('an event recorder', () => {
     expect((await events()).length).toBeGreaterThan(4_900)
   })
 
-  it('SYS-11 sends up to 64 pending events in one commit, and pauses between commits', async () => {
+  it('sends up to 64 pending events in one commit, and pauses between commits', async () => {
     const { clock, commits, recorder, recordWarning, events } = await createHarness()
     for (let i = 0; i < 100; i++) recordWarning('m', { metadata: { ...claim.metadata, name: `c${i}`, uid: `u${i}` } })
     for (let i = 0; i < 50; i++) await nextTurn()
@@ -169,11 +169,11 @@ describe('an event recorder', () => {
     expect(await events()).toHaveLength(100)
   })
 
-  it('SYS-11 sends eight events at a time to a server without atomic commits', async () => {
+  it('sends eight events at a time to a server without atomic commits', async () => {
     const { client, clock } = await createHarness()
-    const answers: (() => void)[] = []
+    const responders: (() => void)[] = []
     const create = (async (...args: Parameters<typeof client.create>) => {
-      await new Promise<void>((resolve) => void answers.push(resolve))
+      await new Promise<void>((resolve) => void responders.push(resolve))
       return client.create(...args)
     }) as typeof client.create
     const slowClient = { ...client, create, commitsAtomically: async () => false }
@@ -184,11 +184,11 @@ describe('an event recorder', () => {
     }
     const abort = new AbortController()
     const running = recorder.run(abort.signal)
-    while (answers.length < 8) await nextTurn()
+    while (responders.length < 8) await nextTurn()
     for (let i = 0; i < 20; i++) await nextTurn()
-    expect(answers).toHaveLength(8)
+    expect(responders).toHaveLength(8)
     while (recorder.stats().sent < 20) {
-      for (const answer of answers.splice(0)) answer()
+      for (const respond of responders.splice(0)) respond()
       await nextTurn()
     }
     abort.abort()
@@ -196,7 +196,7 @@ describe('an event recorder', () => {
     expect((await client.list(eventKind)).items).toHaveLength(20)
   })
 
-  it('SYS-11 lets a limited client prefer other requests to events until the queue of pending events is half full', async () => {
+  it('lets a limited client prefer other requests to events until the queue of pending events is half full', async () => {
     const { client, clock } = await createHarness()
     const backgrounds: (boolean | undefined)[] = []
     const create = (async (...[kind, object, options]: Parameters<typeof client.create>) => {
@@ -219,7 +219,7 @@ describe('an event recorder', () => {
     expect(backgrounds.filter((isBackground) => !isBackground).length).toBeLessThanOrEqual(128)
   })
 
-  it('SYS-11 sends the other pending events when the server rejects one', async () => {
+  it('sends the other pending events when the server rejects one', async () => {
     const { client, lines, recorder, recordWarning, waitUntilIdle, events } = await createHarness()
     await client.create(namespaceKind, { metadata: { name: 'going', finalizers: ['example.com/hold'] } })
     await client.delete(namespaceKind, { name: 'going' })
@@ -256,7 +256,7 @@ describe('an event recorder', () => {
     expect((await events()).map(({ message }) => message)).toEqual(['b'])
   })
 
-  it('SYS-11 logs a warning for an event that could not be recorded, unless its namespace is terminating', async () => {
+  it('logs a warning for an event that could not be recorded, unless its namespace is terminating', async () => {
     const { client, faults, lines, recordWarning, waitUntilIdle } = await createHarness()
     await client.create(namespaceKind, { metadata: { name: 'going', finalizers: ['example.com/hold'] } })
     await client.delete(namespaceKind, { name: 'going' })

@@ -19,7 +19,7 @@ export interface EventRecorderOptions {
   readonly log?: Logger
   /** The reporting component, e.g. `stowage-provisioner`. */
   readonly component: string
-  /** The host or pod of the component. */
+  /** The host or pod of the component. Default: the name of the component. */
   readonly instance?: string
 }
 
@@ -54,7 +54,7 @@ const URGENT_DELIVERIES_MAX = 64
 const FORBIDDEN_RETRY_MS = 30_000
 const MESSAGE_BYTES_MAX = 1_024
 const ATTEMPTS_MAX = 5
-const RETRY = { baseMs: 1_000, maxMs: 30_000 }
+const RETRY_BACKOFF = { baseMs: 1_000, maxMs: 30_000 }
 /** An event that last occurred longer ago than this is not counted but created again, because it may have expired. */
 const COUNTED_EVENT_MS_MAX = 3_000_000
 
@@ -238,7 +238,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
           else log.warn(fields, 'event could not be recorded')
           return true
         }
-        await clock.sleep(backoffMs(RETRY, attempt, random), signal).catch(() => {})
+        await clock.sleep(backoffMs(RETRY_BACKOFF, attempt, random), signal).catch(() => {})
       }
     }
   }

@@ -3,16 +3,16 @@ import { expect, it } from 'vitest'
 import { reportExit } from './exit-report.ts'
 
 function fixture() {
-  const exiting = new EventEmitter()
+  const exitingProcess = new EventEmitter()
   const texts: string[] = []
   return {
-    report: reportExit(exiting, (text) => void texts.push(text)),
+    report: reportExit(exitingProcess, (text) => void texts.push(text)),
     texts,
-    exit: (code: number) => exiting.emit('exit', code),
+    exit: (code: number) => exitingProcess.emit('exit', code),
   }
 }
 
-it('SYS-10 reports an exit before the command has ended, with its code', () => {
+it('reports an exit before the command has ended, with its code', () => {
   const { texts, exit } = fixture()
   exit(13)
   expect(texts).toEqual([
@@ -20,24 +20,24 @@ it('SYS-10 reports an exit before the command has ended, with its code', () => {
   ])
 })
 
-it('SYS-10 reports the reason that was set last', () => {
+it('reports the reason that was set last', () => {
   const { report, texts, exit } = fixture()
   report.setReason('the command did not stop within 30 s')
   exit(1)
   expect(texts).toEqual(['stowage exits with code 1: the command did not stop within 30 s\n'])
 })
 
-it('SYS-10 reports no exit after the command has ended', () => {
+it('reports no exit after the command has ended', () => {
   const { report, texts, exit } = fixture()
   report.finish()
   exit(0)
   expect(texts).toEqual([])
 })
 
-it('SYS-10 exits, even though standard error is closed', () => {
-  const exiting = new EventEmitter()
-  reportExit(exiting, () => {
+it('exits, even though standard error is closed', () => {
+  const exitingProcess = new EventEmitter()
+  reportExit(exitingProcess, () => {
     throw new Error('EPIPE')
   })
-  expect(() => exiting.emit('exit', 1)).not.toThrow()
+  expect(() => exitingProcess.emit('exit', 1)).not.toThrow()
 })

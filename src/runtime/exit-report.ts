@@ -15,12 +15,12 @@ interface ExitingProcess {
 const STANDARD_ERROR = 2
 
 export function reportExit(
-  exiting: ExitingProcess = process,
+  exitingProcess: ExitingProcess = process,
   write: (text: string) => void = (text) => void writeSync(STANDARD_ERROR, text),
 ): ExitReport {
   let reason = 'the event loop is empty, but the command has not ended; please report this as a bug'
   let isFinished = false
-  exiting.on('exit', (code) => {
+  exitingProcess.on('exit', (code) => {
     if (isFinished) return
     try {
       write(`stowage exits with code ${code}: ${reason}\n`)

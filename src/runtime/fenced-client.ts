@@ -1,6 +1,6 @@
 // A leader's client. It sends writes only while this process leads, with the fences of its leases. If the process was
 // frozen or cut off and another one has become the leader, a Stowage server rejects its late writes. Other API servers
-// ignore fences: there only the check before sending applies. Reads and events are not fenced.
+// ignore fences: there only the check before sending applies. Reads and events are not fencedOptions.
 import type { Kind } from '../api/kind.ts'
 import type { LeaseFence } from '../api/kinds/lease/lease-fence.ts'
 import { isLeaseLost } from '../api/status-error.ts'
@@ -30,13 +30,16 @@ export function fencedClient(client: Client, election: Pick<LeaderElection, 'lea
   }
   return {
     ...client,
-    create: (kind, object, options) => write([kind], options, (fenced) => client.create(kind, object, fenced)),
-    update: (kind, object, options) => write([kind], options, (fenced) => client.update(kind, object, fenced)),
-    patch: (kind, ref, patch, options) => write([kind], options, (fenced) => client.patch(kind, ref, patch, fenced)),
-    delete: (kind, ref, request) => write([kind], request, (fenced) => client.delete(kind, ref, fenced)),
+    create: (kind, object, options) =>
+      write([kind], options, (fencedOptions) => client.create(kind, object, fencedOptions)),
+    update: (kind, object, options) =>
+      write([kind], options, (fencedOptions) => client.update(kind, object, fencedOptions)),
+    patch: (kind, ref, patch, options) =>
+      write([kind], options, (fencedOptions) => client.patch(kind, ref, patch, fencedOptions)),
+    delete: (kind, ref, request) => write([kind], request, (fencedOptions) => client.delete(kind, ref, fencedOptions)),
     commit: (writes, options) => {
       const kinds = writes.map(({ kind }) => kind)
-      return write(kinds, options, (fenced) => client.commit(writes, fenced))
+      return write(kinds, options, (fencedOptions) => client.commit(writes, fencedOptions))
     },
   }
 }

@@ -291,7 +291,7 @@ describe('holdAll', () => {
 })
 
 describe('createLeaderElection', () => {
-  it('SYS-8 puts its labels on the lease, and logs the holder of the lease once while it waits', async () => {
+  it('puts its labels on the lease, and logs the holder of the lease once while it waits', async () => {
     const { clock, client } = await createFixture()
     const stop = new AbortController()
     const lines: string[] = []

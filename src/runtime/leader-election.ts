@@ -42,7 +42,10 @@ export interface LeaderElection {
   assertStillLeader(): void
   /** Returns the conditions of a write: this process holds the lease in this term. Throws NotLeaderError if it does not lead. */
   leaseFences(): readonly LeaseFence[]
-  /** Returns writes that change nothing, and fail the commit if another process holds the lease. */
+  /**
+   * Returns writes that change nothing, and fail the commit if another process holds the lease. Throws NotLeaderError if this
+   * process does not lead.
+   */
   fence(): readonly CommitWrite[]
   /** Runs `lead` in every term as leader, with a signal for the end of the term, until `signal` is aborted. */
   run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void>

@@ -24,7 +24,7 @@ export interface LeaseGuardOptions {
 }
 
 /** A lease that was renewed longer ago than this, by the wall clock, has expired. Clocks of processes must differ by less. */
-const EXPIRED_MS = 300_000
+const RENEWAL_AGE_MS_MAX = 300_000
 
 interface HeldLease {
   readonly lease: string
@@ -52,7 +52,7 @@ export function createLeaseGuard(options: LeaseGuardOptions): LeaderElection {
   /** Returns false if the lease has expired. */
   function isRenewed(name: string, { spec = {} }: Readonly<Lease>): boolean {
     const { renewTime, leaseDurationSeconds = 0 } = spec
-    if (renewTime && clock.nowMs() - Date.parse(renewTime) > EXPIRED_MS) return false
+    if (renewTime && clock.nowMs() - Date.parse(renewTime) > RENEWAL_AGE_MS_MAX) return false
     const record = JSON.stringify([spec.holderIdentity, renewTime, spec.leaseTransitions])
     const nowMs = clock.monotonicMs()
     const observation = observations.get(name)

@@ -94,7 +94,7 @@ describe('the manager', () => {
     await stopAndAdvance()
   })
 
-  it('SYS-8 reports failed work in /healthz, /healthz/leader-election and a metric until it has recovered', async () => {
+  it('SYS-11 reports failed work in /healthz, /healthz/leader-election and a metric until it has recovered', async () => {
     const { create } = createFailingWork(2)
     const { clock, health, stopAndAdvance, readMetric } = await startManager({
       lease: LEASE,
@@ -222,14 +222,14 @@ describe('the manager', () => {
     await stopAndAdvance()
   })
 
-  it('SYS-8 runs immediately without a lease, and rejects with the error of the work', async () => {
+  it('runs immediately without a lease, and rejects with the error of the work', async () => {
     const { state, create } = createFailingWork(1)
     const { stopped } = await startManager({ createControllers: create })
     await expect(stopped).rejects.toThrow('the driver is broken')
     expect(state.starts).toHaveLength(1)
   })
 
-  it('SYS-8 is ready as leader only when its caches are synced', async () => {
+  it('SYS-11 is ready as leader only when its caches are synced', async () => {
     const { clock, server } = await createServerFixture()
     const client = inProcessClient(server.objects, SYSTEM_USER)
     let isBlocked = true
@@ -260,7 +260,7 @@ describe('the manager', () => {
     await stopAndAdvance()
   })
 
-  it('SYS-8 is ready without a lease when its caches are synced', async () => {
+  it('SYS-11 is ready without a lease when its caches are synced', async () => {
     const syncedCalls: string[] = []
     const { clock, health, stopAndAdvance } = await startManager({
       createControllers: ({ caches }) => {
@@ -276,7 +276,7 @@ describe('the manager', () => {
     expect(await stopAndAdvance()).toBe('stopped')
   })
 
-  it('PROV-17 abandons work that ignores its signal after the stop timeout', async () => {
+  it('abandons work that ignores its signal after the stop timeout', async () => {
     const { clock, stopped, stop } = await startManager({
       createControllers: () => [{ run: () => new Promise(() => {}) }],
       stopTimeoutMs: 5_000,

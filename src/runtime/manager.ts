@@ -35,7 +35,7 @@ export interface ManagerOptions {
   readonly stopTimeoutMs?: number
   /** Called at the start of every term, and again after a failure. Acquires its caches from `deps.caches`. */
   createControllers(deps: TermDeps): readonly Runnable[]
-  /** Called when the caches that `createControllers` acquired are synced or not served. */
+  /** Called after each call of `createControllers`, when the caches that it acquired are synced or not served. */
   onSynced?(): void
 }
 
@@ -72,9 +72,9 @@ export interface Manager {
 
 const RESTART_BACKOFF = { baseMs: 1_000, maxMs: 60_000 }
 /** Restarted work that has run for this time is considered recovered. */
-const RECOVERED_MS = 10_000
+const RECOVERY_MS = 10_000
 /** The delay between the abort of the signal and the log entry about work that still runs. */
-const REPORT_RUNNING_MS = 1_000
+const RUNNING_REPORT_DELAY_MS = 1_000
 const REPORTED_KEYS_MAX = 20
 
 export function createManager(options: ManagerOptions): Manager {
@@ -141,7 +141,7 @@ export function createManager(options: ManagerOptions): Manager {
       const clearFailure = () => {
         failure = undefined
       }
-      const cancelRecovery = failure ? clock.after(RECOVERED_MS, clearFailure) : () => {}
+      const cancelRecovery = failure ? clock.after(RECOVERY_MS, clearFailure) : () => {}
       try {
         return await runWork(term)
       } catch (error) {
@@ -171,7 +171,7 @@ export function createManager(options: ManagerOptions): Manager {
       log.warn({ count: runningKeys.length, waitingFor }, 'stopping: waiting for work in progress')
     }
     const start = () => {
-      cancel = clock.after(REPORT_RUNNING_MS, report)
+      cancel = clock.after(RUNNING_REPORT_DELAY_MS, report)
     }
     signal.addEventListener('abort', start, { once: true })
     return () => {
@@ -201,8 +201,8 @@ export function createManager(options: ManagerOptions): Manager {
     async run(signal) {
       const cancelReport = reportRunningWork(signal)
       const workDone = (election ? election.run(lead, signal) : runWork(signal)).finally(cancelReport)
-      const { stopTimeoutMs: limitMs } = options
-      if (limitMs !== undefined) return awaitWithStopLimit(workDone, { signal, clock, limitMs })
+      const { stopTimeoutMs } = options
+      if (stopTimeoutMs !== undefined) return awaitWithStopLimit(workDone, { signal, clock, limitMs: stopTimeoutMs })
       await workDone
       return 'stopped'
     },

@@ -82,11 +82,12 @@ function removeFromIndex<T>({ valuesOf, buckets }: Index<T>, key: ObjectKey, obj
   for (const value of valuesOf(object)) {
     const bucket = buckets.get(value)
     if (bucket === key) buckets.delete(value)
-    else if (typeof bucket === 'object' && bucket.delete(key) && bucket.size === 1) buckets.set(value, only(bucket))
+    else if (typeof bucket === 'object' && bucket.delete(key) && bucket.size === 1)
+      buckets.set(value, onlyKeyOf(bucket))
   }
 }
 
-const only = (bucket: ReadonlySet<ObjectKey>): ObjectKey => {
+const onlyKeyOf = (bucket: ReadonlySet<ObjectKey>): ObjectKey => {
   const [key] = bucket
   return key as ObjectKey
 }

@@ -9,7 +9,7 @@ export type Outcome =
       readonly afterMs?: number
       readonly message: string
       readonly details?: OperationDetails
-      /** Set if there is no work left and the key is only checked again. It is not listed as an operation. */
+      /** Set if there is no work left and the key is only checked again. Such a key is not listed as an operation. */
       readonly isRoutine?: boolean
     }
   /** The key is not retried until it is added again. */

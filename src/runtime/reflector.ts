@@ -22,8 +22,8 @@ interface ReflectorSink<T extends KubeObject> {
   /** Called when all changes up to this version have been delivered. */
   advanceTo(resourceVersion: string): void
   /**
-   * Called when the server does not serve the kind, or not to this user. A call of another method means that the kind is
-   * served again.
+   * Called when the server does not serve the kind, or not to this user. A later call of replace, applyEvent or advanceTo
+   * means that the kind is served again.
    */
   markNotServed(): void
 }
@@ -43,11 +43,11 @@ export interface ReflectorOptions<T extends KubeObject> {
 const WATCH_SECONDS_MIN = 300 // plus a random time, so that streams do not end at the same time
 const WATCH_SECONDS_SPREAD = 300
 /** A stream that the server has not ended after this additional time is considered lost. */
-const OVERDUE_MS = 30_000
+const STREAM_END_GRACE_MS = 30_000
 const LIST_PAGE_SIZE = 500
 const RECONNECT_BACKOFF: Backoff = { baseMs: 800, maxMs: 30_000 }
 /** A stream that lasted this long resets the backoff. If the server ends it without an error, the watch resumes immediately. */
-const HEALTHY_MS = 30_000
+const HEALTHY_STREAM_MS_MIN = 30_000
 /**
  * A list with an older version is rejected, because the server may lag behind. After this many such lists the last one is
  * applied, because the server was probably restarted with an empty disk.
@@ -91,7 +91,7 @@ export async function runReflector<T extends KubeObject>(
         continue
       }
     }
-    if (clock.monotonicMs() - startedMs >= HEALTHY_MS) {
+    if (clock.monotonicMs() - startedMs >= HEALTHY_STREAM_MS_MIN) {
       failures = 0
       if (failure === undefined) continue
     }
@@ -112,13 +112,13 @@ export async function runReflector<T extends KubeObject>(
     const stop = () => streamAbort.abort()
     signal.addEventListener('abort', stop, { once: true })
     const timeoutSeconds = Math.floor(WATCH_SECONDS_MIN + random() * WATCH_SECONDS_SPREAD)
-    const cancelOverdue = clock.after(timeoutSeconds * 1_000 + OVERDUE_MS, stop)
+    const cancelStreamTimeout = clock.after(timeoutSeconds * 1_000 + STREAM_END_GRACE_MS, stop)
     try {
       const request = { ...selection, timeoutSeconds, signal: streamAbort.signal }
       if (version === undefined) await watchFromInitialList(client.watch(kind, { ...request, sendInitialEvents: true }))
       else for await (const event of client.watch(kind, { ...request, resourceVersion: version })) applyEvent(event)
     } finally {
-      cancelOverdue()
+      cancelStreamTimeout()
       signal.removeEventListener('abort', stop)
     }
   }

@@ -97,8 +97,8 @@ export function createRights({ clock, log, observe, events, featureOf }: RightsO
       missingRights.set(id, right)
       observe?.(verb, resource, true)
       logDenial(access, right, isReported)
-      const isAboutNoObject = !access.ref && !KINDS_WITHOUT_EVENTS.includes(access.kind.kind)
-      if (lease && isAboutNoObject && !isReported) void recordEvent(client, leaseKind, lease, right)
+      const belongsOnLease = !access.ref && !KINDS_WITHOUT_EVENTS.includes(access.kind.kind)
+      if (lease && belongsOnLease && !isReported) void recordEvent(client, leaseKind, lease, right)
     }
     const { kind, ref } = access
     if (!ref || KINDS_WITHOUT_EVENTS.includes(kind.kind) || right.objects.size >= EVENTS_MAX) return

@@ -10,7 +10,7 @@ function recordingLog() {
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('stopWithin', () => {
-  it('SYS-1 returns when all parts have settled, and logs those that failed', async () => {
+  it('returns when all parts have settled, and logs those that failed', async () => {
     const { lines, log } = recordingLog()
     await stopWithin(
       { good: Promise.resolve(1), absent: undefined, bad: Promise.reject(new Error('broken')) },
@@ -19,7 +19,7 @@ describe('stopWithin', () => {
     expect(lines).toEqual(['did not stop cleanly {"part":"bad","reason":"broken"}'])
   })
 
-  it('SYS-1 returns after the limit, and logs the parts that are still running', async () => {
+  it('returns after the limit, and logs the parts that are still running', async () => {
     const { lines, log } = recordingLog()
     const clock = manualClock()
     let hasReturned = false
@@ -68,7 +68,7 @@ function startWork() {
 }
 
 describe('awaitWithStopLimit', () => {
-  it('PROV-17 resolves to abandoned if the work runs longer than the limit after the signal', async () => {
+  it('resolves to abandoned if the work runs longer than the limit after the signal', async () => {
     const { clock, stop, getOutcome } = startWork()
     await clock.advance(3_600_000)
     expect(getOutcome()).toBeUndefined()
@@ -79,7 +79,7 @@ describe('awaitWithStopLimit', () => {
     expect(getOutcome()).toBe('abandoned')
   })
 
-  it('PROV-17 resolves to stopped if the work stops in time, and rejects if the work fails', async () => {
+  it('resolves to stopped if the work stops in time, and rejects if the work fails', async () => {
     const successfulWork = startWork()
     successfulWork.stop.abort()
     successfulWork.finish()

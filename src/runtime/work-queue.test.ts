@@ -306,7 +306,7 @@ describe('a work queue', () => {
       if (!key.startsWith('dead')) return done
       if (failedKeys.has(key)) return never
       failedKeys.add(key)
-      return backOff('the driver does not answer')
+      return backOff('the driver does not respond')
     })
     for (const key of DEAD_KEYS) queue.add(key)
     await nextTurn()
@@ -333,7 +333,7 @@ describe('a work queue', () => {
   })
 
   describe('whose lane is a silent node', () => {
-    const failure = backOff('the node does not answer', { isFailure: true })
+    const failure = backOff('the node does not respond', { isFailure: true })
 
     /** The node `node-1` is silent until it is resumed. All keys of it fail while `isFailing`. */
     function createSilentHarness(options: Partial<WorkQueueOptions> = {}) {
@@ -398,7 +398,7 @@ describe('a work queue', () => {
       expect(new Set(calls).size).toBe(calls.length)
       expect(queue.stateOf('dead-999')).toMatchObject({
         is: 'ready',
-        message: `node-1 does not respond and ${calls.length} attempts for it have failed in a row: one is made per second until one succeeds`,
+        message: `node-1 does not respond and ${calls.length} attempts for it have failed in a row: one attempt per second is made until one succeeds`,
       })
       queue.add('live')
       await nextTurn()

@@ -5,10 +5,11 @@
 //           ↑        │ retry, throw → waiting (timer) → ready
 //           └────────┘ added while running                      stuck: until the next add
 //
-// Keys that fail may be slow to fail: the calls for the volumes of a lost node end with their timeout. Therefore the keys whose last
-// reconcile failed have at most half of the workers together, and so do the keys of each lane, such as those of a node.
-// Retries that fail quickly cost a driver call, an event and a status write each. Once several attempts for a silent node have failed,
-// one key of its lane is therefore reconciled per second, whichever is next. All are reconciled when one succeeds or the node returns.
+// Keys that fail may be slow to fail: the calls for the volumes of a lost node end with their timeout. Therefore the keys whose
+// last reconcile failed have at most half of the workers together, and so do the keys of each lane, such as those of a node.
+// Retries that fail quickly cost a driver call, an event and a status write each. Once several attempts for a silent node have
+// failed, one key of its lane is therefore reconciled per second, whichever is next. All keys of the lane are reconciled when one
+// of them succeeds or the node returns.
 //
 // A key whose reconcile lacks a permission is retried every half minute, even if it is added again, because a change to its
 // object does not grant the permission.
@@ -376,7 +377,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     wake?.()
   }
 
-  /** Counts the failed attempts of a lane. */
+  /** Counts the failed attempts of a lane. A key that is done resumes a silent lane. */
   function recordInLane(item: Item, lane: Lane | undefined, outcome: Outcome): void {
     const { failedIn } = item
     failedIn?.failedItems.delete(item)
@@ -626,7 +627,10 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   }
 }
 
-/** Whether an attempt failed, has a new message, or succeeded after an attempt with a message. Routine checks and waits for own work do not count. */
+/**
+ * Whether an attempt failed, has a new message, or succeeded after an attempt with a message. Routine checks and waits for own
+ * work are not worth recording.
+ */
 function isWorthRecording({ message, details }: Item, outcome: Outcome): boolean {
   if (outcome.is === 'done') return message !== undefined && !details?.isBlockedByOwnWork
   if (outcome.details?.isBlockedByOwnWork) return false
@@ -642,7 +646,7 @@ const isFailure = (details: OperationDetails | undefined): boolean =>
   details !== undefined && (details.isFailure === true || details.driverAnswer !== undefined)
 
 const silentLaneMessage = ({ name, failuresInRow }: Lane): string =>
-  `${name} does not respond and ${failuresInRow} attempts for it have failed in a row: one is made per second until one succeeds`
+  `${name} does not respond and ${failuresInRow} attempts for it have failed in a row: one attempt per second is made until one succeeds`
 
 /** Creates a token bucket. The returned function takes a token and returns the shortest delay of the next retry. */
 function createRetryLimiter(options: WorkQueueOptions): () => number {

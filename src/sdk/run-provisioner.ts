@@ -1,5 +1,5 @@
-// Runs a provisioner as a program: parses flags, connects to the API server, and hosts the controllers that provision and
-// change its volumes.
+// Runs a provisioner as a program: parses flags, connects to the API server, and hosts the controllers that provision, change
+// and delete its volumes.
 import { hostname } from 'node:os'
 import { systemClock, systemRandom } from '../base/clock.ts'
 import { keepAliveUntil } from '../base/keep-alive.ts'

@@ -13,7 +13,7 @@ export interface RunOptions {
   readonly leaderElection?: boolean
   /** Namespace of the Lease. Default: $NAMESPACE, or the namespace of the pod or of the kubeconfig if it is not set. */
   readonly leaderElectionNamespace?: string
-  /** Address of /metrics, /healthz and /readyz, as `HOST:PORT` or `:PORT`. Default: they are not served. */
+  /** Address of /metrics, /operations, /healthz and /readyz, as `HOST:PORT` or `:PORT`. Default: they are not served. */
   readonly httpEndpoint?: string
   /** Maximum number of claims, and of volumes, that are processed concurrently. Default: 100. */
   readonly workerThreads?: number
@@ -74,12 +74,12 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   'http-endpoint': {
     setting: 'httpEndpoint',
     type: 'string',
-    help: 'address of /metrics, /healthz and /readyz, as HOST:PORT (default: not served)',
+    help: 'address of /metrics, /operations, /healthz and /readyz, as HOST:PORT (default: not served)',
   },
   'worker-threads': {
     setting: 'workerThreads',
     type: 'number',
-    help: 'maximum number of claims processed concurrently (default 100)',
+    help: 'maximum number of claims, and of volumes, processed concurrently (default 100)',
   },
   'retry-interval-start': {
     setting: 'retryIntervalStartMs',

@@ -35,7 +35,7 @@ import type {
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
 import { createCacheSet, type EventDetails } from '../runtime/index.ts'
 import { openMemoryStore } from '../store/memory.ts'
-import { PROVISIONER } from '../volumes/names.ts'
+import { PROVISIONER, SELECTED_NODE } from '../volumes/names.ts'
 
 export interface TestClusterOptions {
   /** Maximum time to wait until a volume is provisioned, changed or deleted. Default: 30 s. */
@@ -247,7 +247,7 @@ export async function startTestCluster(
   const findVolume = (name: string): Promise<Readonly<PersistentVolume> | undefined> =>
     find(client, persistentVolumeKind, { name })
 
-  /** Calls `readResult` until it returns a result. Throws if a Warning event about the object is recorded. */
+  /** Calls `readResult` until it returns a result. Throws if a Warning event about the object is recorded, or at the timeout. */
   async function pollUntil<T>(goal: string, uid: string, readResult: () => Promise<T | undefined>): Promise<T> {
     for (const startMs = clock.monotonicMs(); ; await clock.sleep(POLL_INTERVAL_MS)) {
       const result = await readResult()
@@ -285,7 +285,7 @@ const buildClaim = (name: string, request: TestClaim, provisioner: string): Pers
     name,
     annotations: {
       [PROVISIONER]: provisioner,
-      ...(request.selectedNode ? { 'volume.kubernetes.io/selected-node': request.selectedNode } : {}),
+      ...(request.selectedNode ? { [SELECTED_NODE]: request.selectedNode } : {}),
     },
   },
   spec: {

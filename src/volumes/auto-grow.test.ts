@@ -49,7 +49,7 @@ const plan = (situation: Situation): AutoGrowPlan =>
   })
 
 describe('parsePolicy', () => {
-  it('PLUS-12 parses percentages, sizes and durations, with defaults for every key except max', () => {
+  it('parses percentages, sizes and durations, with defaults for every key except max', () => {
     expect(parsePolicy('max=100Gi')).toEqual({
       threshold: 0.8,
       step: { share: 0.2 },
@@ -79,7 +79,7 @@ describe('parsePolicy', () => {
     ['max=10Gi,cooldown=5', 'cooldown "5" is not a duration such as 10m'],
     ['max=10Gi=20Gi', '"max=10Gi=20Gi" is not KEY=VALUE'],
     ['max=10Gi,', '"" is not KEY=VALUE'],
-  ])('PLUS-12 rejects %j', (text, problem) => {
+  ])('rejects %j', (text, problem) => {
     expect(parsePolicy(text)).toEqual({ problem: expect.stringContaining(problem) })
   })
 })
@@ -88,7 +88,7 @@ describe('findPolicy', () => {
   const storageClass = (policy: string) =>
     ({ metadata: { name: 'fast', annotations: { [AUTO_GROW]: policy } }, provisioner: 'p' }) as never
 
-  it("PLUS-12 prefers the claim's policy to that of its class", () => {
+  it('returns the policy of the claim or else of its class, none for off, and the reason if the policy is invalid', () => {
     const own = claimOf({ annotations: { [AUTO_GROW]: 'max=1Gi' } })
     expect(findPolicy(own, storageClass('max=2Gi'))).toMatchObject({ from: 'claim', policy: { maxBytes: BigInt(GIB) } })
     expect(findPolicy(claimOf({}), storageClass('max=2Gi'))).toMatchObject({ from: 'class' })
@@ -104,7 +104,7 @@ describe('findPolicy', () => {
 })
 
 describe('planAutoGrowth', () => {
-  it('PLUS-12 adds the step to the capacity when the used bytes or inodes reach the threshold', () => {
+  it('adds the step to the capacity when the used bytes or inodes reach the threshold', () => {
     expect(plan({})).toEqual({
       do: 'grow',
       from: '5Gi',
@@ -118,7 +118,7 @@ describe('planAutoGrowth', () => {
     expect(plan({ request: '1Gi' })).toMatchObject({ to: '6Gi' })
   })
 
-  it('PLUS-12 stops at the maximum, if the class does not allow expansion, and if the free capacity is too small', () => {
+  it('stops at the maximum, and if the class does not allow expansion', () => {
     expect(plan({ capacity: '9Gi' })).toMatchObject({ do: 'grow', to: '10Gi' })
     expect(plan({ capacity: '10Gi' })).toMatchObject({
       do: 'stop',
@@ -126,6 +126,9 @@ describe('planAutoGrowth', () => {
       message: expect.stringContaining('its maximum of 10Gi'),
     })
     expect(plan({ allowsExpansion: false })).toMatchObject({ do: 'stop', reason: 'class' })
+  })
+
+  it('PLUS-12 stops with the shortage as the reason if the free capacity is too small', () => {
     expect(plan({ shortage: 'only 1Mi is free' })).toEqual({
       do: 'stop',
       reason: 'capacity',
@@ -133,7 +136,7 @@ describe('planAutoGrowth', () => {
     })
   })
 
-  it('PLUS-12 waits for a pending expansion, for the cooldown, and for a measurement after the last growth', () => {
+  it('waits for a pending expansion, for the cooldown, and for a measurement after the last growth', () => {
     expect(plan({ request: '6Gi' })).toMatchObject({ do: 'wait', message: 'an expansion to 6Gi is pending' })
     expect(plan({ state: 'NodeResizePending' })).toMatchObject({ do: 'wait' })
     const grown = (time: string, sizeBytes: number) => ({ annotations: { [AUTO_GROWN]: `${time} ${sizeBytes}` } })
@@ -146,7 +149,7 @@ describe('planAutoGrowth', () => {
     expect(plan({ annotations: { [AUTO_GROWN]: 'damaged' } })).toMatchObject({ do: 'grow' })
   })
 
-  it('PLUS-12 requests the last whole GiB before a maximum that is not a whole GiB, because drivers round sizes up', () => {
+  it('requests the last whole GiB before a maximum that is not a whole GiB, because drivers round sizes up', () => {
     const planTo = (capacity: string, max: string) => {
       const policy = parsePolicy(`step=20%,max=${max}`) as never
       const usage = { usedBytes: 9, freeBytes: 1 }
@@ -166,7 +169,7 @@ describe('planAutoGrowth', () => {
     expect(planTo('1Gi', '1500Mi')).toMatchObject({ to: '1229Mi' })
   })
 
-  it('PLUS-12 lowers the request if the driver rejects the size that automatic growth requested', () => {
+  it('lowers the request if the driver rejects the size that automatic growth requested', () => {
     const grown = (rejections = '') => ({ [AUTO_GROWN]: `2025-12-31T00:00:00Z ${5 * GIB} 6Gi 10Gi${rejections}` })
     const rejected = { request: '6Gi', state: 'ControllerResizeInfeasible' }
     expect(plan({ annotations: grown(), ...rejected })).toMatchObject({
@@ -179,12 +182,27 @@ describe('planAutoGrowth', () => {
     expect(plan({ annotations: grown(), ...rejected, request: '7Gi' })).toMatchObject({ do: 'wait' })
   })
 
-  it('PLUS-12 does nothing if the usage is not known', () => {
-    expect(plan({ usage: undefined })).toMatchObject({ do: 'nothing', message: 'its usage is not known' })
+  it('does nothing for a claim that is not bound or is being deleted', () => {
+    const planFor = (claim: object) =>
+      planAutoGrowth({
+        claim: { ...claimOf({}), ...claim },
+        policy: POLICY,
+        usage: { usedBytes: 9, freeBytes: 1 },
+        allowsExpansion: true,
+        shortageFor: () => undefined,
+        nowMs: NOW_MS,
+      })
+    expect(planFor({ status: { phase: 'Pending' } })).toEqual({ do: 'nothing', message: 'the claim is not bound' })
+    const metadata = { namespace: 'default', name: 'data', deletionTimestamp: '2026-01-01T00:00:00Z' }
+    expect(planFor({ metadata })).toEqual({ do: 'nothing', message: 'the claim is being deleted' })
+  })
+
+  it('does nothing if the usage is not known', () => {
+    expect(plan({ usage: undefined })).toMatchObject({ do: 'nothing', message: 'the usage of the volume is not known' })
     expect(plan({ usage: { inodes: 1, inodesUsed: 1 } })).toMatchObject({ do: 'nothing' })
   })
 
-  it('PLUS-12 plans only sizes above the capacity and up to the maximum', () => {
+  it('plans only sizes above the capacity and up to the maximum', () => {
     check(
       property(
         bigInt(1n, 2n ** 50n),
@@ -211,7 +229,7 @@ describe('planAutoGrowth', () => {
 })
 
 describe('growthLimitBytes', () => {
-  it('PLUS-12 returns the maximum only for a size that automatic growth requested', () => {
+  it('returns the maximum only for a size that automatic growth requested', () => {
     const limitOf = (request: string, record: string) =>
       growthLimitBytes(claimOf({ request, annotations: { [AUTO_GROWN]: `2026-01-01T00:00:00Z 1 ${record}` } }))
     expect(limitOf('6Gi', '6Gi 10Gi')).toBe(10n * BigInt(GIB))

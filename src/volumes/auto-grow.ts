@@ -130,13 +130,13 @@ export interface AutoGrowSituation {
 }
 
 /** Sizes below the maximum are rounded up to a multiple of this. */
-const ROUND_BYTES = 1024n ** 2n
+const SIZE_UNIT_BYTES = 1024n ** 2n
 
 export function planAutoGrowth(situation: AutoGrowSituation): AutoGrowPlan {
   const { claim, policy, usage, nowMs } = situation
   const capacity = claimCapacity(claim)
-  if (claim.status?.phase !== 'Bound' || claim.metadata.deletionTimestamp)
-    return { do: 'nothing', message: 'the claim is not bound' }
+  if (claim.metadata.deletionTimestamp) return { do: 'nothing', message: 'the claim is being deleted' }
+  if (claim.status?.phase !== 'Bound') return { do: 'nothing', message: 'the claim is not bound' }
   const last = readRecord(claim)
   const request = requestedStorage(claim)
   if (isLess(capacity, request) || claim.status.allocatedResourceStatuses?.storage) {
@@ -146,33 +146,36 @@ export function planAutoGrowth(situation: AutoGrowSituation): AutoGrowPlan {
     return { do: 'wait', message: `an expansion to ${request} is pending` }
   }
   const sizeBytes = sizeOf(usage)
-  if (!usage || sizeBytes === undefined) return { do: 'nothing', message: 'its usage is not known' }
+  if (!usage || sizeBytes === undefined) return { do: 'nothing', message: 'the usage of the volume is not known' }
   const rejections = last?.to && isLess(capacity, last.to) ? last.rejections : 0
   // The node may not have measured the larger file system yet.
   if (last && rejections === 0 && sizeBytes <= last.sizeBytes)
-    return { do: 'wait', message: 'its usage was measured before its last growth' }
+    return { do: 'wait', message: 'the usage of the volume was measured before its last growth' }
   const share = usedShare(usage)
   if (share < policy.threshold)
     return { do: 'nothing', message: `${percent(share)} used, below the threshold of ${percent(policy.threshold)}` }
-  const remainingMs = last ? last.atMs + delayAfter(rejections, policy.cooldownMs) - nowMs : 0
+  const remainingMs = last ? last.atMs + growthDelayMs(rejections, policy.cooldownMs) - nowMs : 0
   if (remainingMs > 0)
     return {
       do: 'wait',
       afterMs: remainingMs,
-      message: `${percent(share)} used; the cooldown after its last growth has not ended`,
+      message: `${percent(share)} used; the cooldown after the last growth of the claim has not ended`,
     }
   return planStep(situation, { capacity, share, sizeBytes, rejections })
 }
 
-/** The delay doubles with each consecutive rejection, from the cooldown (at least a minute) to a day, or the cooldown if it is longer. */
-function delayAfter(rejections: number, cooldownMs: number): number {
+/**
+ * Returns the delay after a growth, which is the cooldown. With each consecutive rejection the delay doubles, from the cooldown
+ * (at least a minute) to a day, or to the cooldown if that is longer.
+ */
+function growthDelayMs(rejections: number, cooldownMs: number): number {
   if (rejections === 0) return cooldownMs
-  const firstMs = Math.max(cooldownMs, REJECTED_MS_MIN)
-  return Math.min(firstMs * 2 ** (rejections - 1), Math.max(cooldownMs, REJECTED_MS_MAX))
+  const firstMs = Math.max(cooldownMs, REJECTION_DELAY_MS_MIN)
+  return Math.min(firstMs * 2 ** (rejections - 1), Math.max(cooldownMs, REJECTION_DELAY_MS_MAX))
 }
 
-const REJECTED_MS_MIN = 60_000
-const REJECTED_MS_MAX = 86_400_000
+const REJECTION_DELAY_MS_MIN = 60_000
+const REJECTION_DELAY_MS_MAX = 86_400_000
 
 /**
  * Lowers a rejected request. Otherwise quota would charge it, and every resync would call the driver again. A request that equals
@@ -186,7 +189,7 @@ function planLowering({ capacity, last, cooldownMs, nowMs }: LoweringBasis): Aut
     record: formatRecord({ ...last, atMs: nowMs, rejections }),
     message:
       `the driver rejected an expansion from ${capacity} to ${last.to} with the maximum ${last.max}; ` +
-      `the request is lowered to ${capacity}, and tried again after ${Math.ceil(delayAfter(rejections, cooldownMs) / 60_000)}m`,
+      `the request is lowered to ${capacity}, and tried again after ${Math.ceil(growthDelayMs(rejections, cooldownMs) / 60_000)}m`,
   }
 }
 
@@ -233,7 +236,7 @@ function planStep(
  */
 function nextBytes(capacityBytes: bigint, { step, maxBytes }: AutoGrowPolicy): bigint {
   const stepBytes = 'bytes' in step ? step.bytes : (capacityBytes * BigInt(Math.round(step.share * 100)) + 99n) / 100n
-  const roundedBytes = ((capacityBytes + stepBytes + ROUND_BYTES - 1n) / ROUND_BYTES) * ROUND_BYTES
+  const roundedBytes = ((capacityBytes + stepBytes + SIZE_UNIT_BYTES - 1n) / SIZE_UNIT_BYTES) * SIZE_UNIT_BYTES
   if (roundedBytes < maxBytes && roundUp(roundedBytes) <= maxBytes) return roundedBytes
   const wholeBytes = (maxBytes / DRIVER_UNIT_BYTES) * DRIVER_UNIT_BYTES
   if (wholeBytes > capacityBytes) return wholeBytes

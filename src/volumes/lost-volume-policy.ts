@@ -10,7 +10,7 @@ export type LostVolumePolicy =
   | { readonly do: 'wait' }
   /** Sets the condition VolumeLost on the claim, so that users and tools recreate it. */
   | { readonly do: 'mark-lost' }
-  /** Does the same and, when this time has passed since the node was lost, deletes the claim and the volume. */
+  /** Sets the same condition, and deletes the claim and the volume when this time has passed since the node was lost. */
   | { readonly do: 'delete'; readonly afterMs: number; readonly after: string }
 
 export type ParsedLostVolumePolicy =

@@ -1,5 +1,5 @@
-// Parses the placement policy of a StorageClass. For a new volume, the scheduler scores the nodes with enough space by it
-// (scheduler/plugins/volume-binding/placement-score.ts); `stowage why` shows it.
+// Parses the placement policy of a StorageClass. The scheduler scores the nodes with enough space for a new volume by this policy
+// (scheduler/plugins/volume-binding/placement-score.ts), and `stowage why` shows it.
 import { annotationOf } from '../api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../api/kinds/storage-class/storage-class-schema.ts'
 import { CAPACITY_PREFERENCE, PLACEMENT } from './names.ts'

@@ -3,10 +3,10 @@ import { ApiError } from '../api/status-error.ts'
 import { parseMetrics } from '../volumes/volume-usage.ts'
 import { readUsage, type UsageDeps } from './read-usage.ts'
 
-type Answers = Readonly<Record<string, { readonly status: number; readonly text: string } | Error>>
+type Responses = Readonly<Record<string, { readonly status: number; readonly text: string } | Error>>
 
-/** Dependencies that answer the paths of a server, and record them. */
-function depsOf(answers: Answers, { isStowage = false } = {}): UsageDeps & { readonly paths: string[] } {
+/** Creates dependencies with these responses by path, which record the paths of all requests. */
+function depsOf(responses: Responses, { isStowage = false } = {}): UsageDeps & { readonly paths: string[] } {
   const paths: string[] = []
   return {
     paths,
@@ -14,9 +14,9 @@ function depsOf(answers: Answers, { isStowage = false } = {}): UsageDeps & { rea
     transport: {
       async call({ path }) {
         paths.push(path)
-        const answer = answers[path] ?? new ApiError(503, 'ServiceUnavailable', 'connection refused')
-        if (answer instanceof Error) throw answer
-        return { headers: {}, ...answer }
+        const response = responses[path] ?? new ApiError(503, 'ServiceUnavailable', 'connection refused')
+        if (response instanceof Error) throw response
+        return { headers: {}, ...response }
       },
     },
     signal: new AbortController().signal,
@@ -91,8 +91,8 @@ describe('usage of volumes', () => {
 
   it('PLUS-16 is unknown without permission: the report names the missing rule, and no further nodes are queried', async () => {
     const nodes = Array.from({ length: 50 }, (_, index) => `node-${index}`)
-    const answers = Object.fromEntries(nodes.map((node) => [summaryPath(node), { status: 403, text: '{}' }]))
-    const deps = depsOf(answers)
+    const responses = Object.fromEntries(nodes.map((node) => [summaryPath(node), { status: 403, text: '{}' }]))
+    const deps = depsOf(responses)
     expect((await readUsage(nodes, deps)).missingRule).toBe('get nodes/proxy')
     expect(deps.paths.length).toBeLessThan(20)
     const stowage = depsOf({ '/metrics': { status: 403, text: '{}' } }, { isStowage: true })

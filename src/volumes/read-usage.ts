@@ -39,10 +39,10 @@ export async function readUsage(nodes: readonly string[], deps: UsageDeps): Prom
 const NOTHING: UsageReport = { byClaim: new Map(), nodeProblems: new Map() }
 
 async function readServerMetrics({ transport, signal }: UsageDeps): Promise<UsageReport> {
-  const answer = await transport.call({ method: 'GET', path: '/metrics', signal })
-  if (answer.status === 200) return { ...NOTHING, byClaim: parseMetrics(answer.text) }
-  if (answer.status === 403) return { ...NOTHING, missingRule: 'get the path /metrics' }
-  return { ...NOTHING, problem: `the API server returned ${answer.status} for /metrics: ${messageOf(answer.text)}` }
+  const response = await transport.call({ method: 'GET', path: '/metrics', signal })
+  if (response.status === 200) return { ...NOTHING, byClaim: parseMetrics(response.text) }
+  if (response.status === 403) return { ...NOTHING, missingRule: 'get the path /metrics' }
+  return { ...NOTHING, problem: `the API server returned ${response.status} for /metrics: ${messageOf(response.text)}` }
 }
 
 const CONCURRENT_NODES = 8
@@ -53,26 +53,26 @@ async function readKubelets(nodes: readonly string[], deps: UsageDeps): Promise<
   let isForbidden = false
   await mapConcurrently(nodes, CONCURRENT_NODES, async (node) => {
     if (isForbidden) return // without the permission, requests to other nodes fail too
-    const answer = await readKubelet(node, deps)
+    const result = await readKubelet(node, deps)
     deps.progress.add(1)
-    if (answer.is === 'forbidden') isForbidden = true
-    else if (answer.is === 'failed') nodeProblems.set(node, answer.message)
-    else for (const [key, usage] of answer.usage) byClaim.set(key, usage)
+    if (result.is === 'forbidden') isForbidden = true
+    else if (result.is === 'failed') nodeProblems.set(node, result.message)
+    else for (const [key, usage] of result.usage) byClaim.set(key, usage)
   })
   return { byClaim, nodeProblems, ...(isForbidden ? { missingRule: 'get nodes/proxy' } : {}) }
 }
 
-type KubeletAnswer =
-  | { readonly is: 'answered'; readonly usage: UsageByClaim }
+type KubeletResult =
+  | { readonly is: 'read'; readonly usage: UsageByClaim }
   | { readonly is: 'forbidden' }
   | { readonly is: 'failed'; readonly message: string }
 
-async function readKubelet(node: string, { transport, signal }: UsageDeps): Promise<KubeletAnswer> {
+async function readKubelet(node: string, { transport, signal }: UsageDeps): Promise<KubeletResult> {
   const path = `/api/v1/nodes/${encodeURIComponent(node)}/proxy/stats/summary`
   try {
-    const answer = await transport.call({ method: 'GET', path, signal })
-    if (answer.status === 200) return { is: 'answered', usage: parseSummary(answer.text) }
-    return answer.status === 403 ? { is: 'forbidden' } : { is: 'failed', message: describeFailure(answer) }
+    const response = await transport.call({ method: 'GET', path, signal })
+    if (response.status === 200) return { is: 'read', usage: parseSummary(response.text) }
+    return response.status === 403 ? { is: 'forbidden' } : { is: 'failed', message: describeFailure(response) }
   } catch (error) {
     if (error instanceof SyntaxError)
       return { is: 'failed', message: `the response of its kubelet is not valid: ${error.message}` }

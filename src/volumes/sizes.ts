@@ -1,4 +1,5 @@
-// Reads the four sizes of a claim and its volume, as quantities. A size that is not set is 0, except for allocatedStorage.
+// Reads the four sizes of a claim and its volume, as quantities, and compares them. A size that is not set is 0, except for
+// allocatedStorage.
 //
 //   requestedStorage   claim.spec.resources.requests     requested by the user
 //   allocatedStorage   claim.status.allocatedResources   requested from the driver by the last expansion

@@ -50,8 +50,9 @@ const SAMPLE = /^(\w+)\{([^}]*)\} (\S+)$/gm
 type MutableUsage = Partial<Record<keyof VolumeUsage, number>>
 
 /**
- * Parses the text format of Prometheus. If the server itself has measured a claim, reports of nodes about it are ignored. Nodes that
- * have mounted the same volume measure the same file system, so their amounts are not added; see mergeNodes.
+ * Parses the text format of Prometheus. If the server itself has measured the volume of a claim, reports of nodes about that
+ * claim are ignored. Nodes that have mounted the same volume measure the same file system, so mergeNodes does not add their
+ * amounts of space.
  */
 export function parseMetrics(text: string): UsageByClaim {
   const usages = new Map<ObjectKey, UsageByNode>()
@@ -87,8 +88,8 @@ function addSample(usages: Map<ObjectKey, UsageByNode>, { key, node, field, valu
 }
 
 /**
- * Takes all file system fields from the node that reports the largest file system, because after an expansion other nodes may still
- * report the old size. IOPS and throughput are summed over the nodes.
+ * Takes all file system fields from the node that reports the largest file system, because after an expansion other nodes may
+ * still report the old size. IOPS and throughput are summed over the nodes.
  */
 function mergeNodes(byNode: UsageByNode): VolumeUsage {
   const sizeOf = ({ usedBytes = 0, freeBytes = 0 }: MutableUsage) => usedBytes + freeBytes

@@ -15,7 +15,10 @@ export function podAmounts(pod: Pod): [string, Quantity][] {
   return [['pods', parseQuantity('1')], ...amountsByQuotaKey(requests, limits)]
 }
 
-/** Returns the amounts by quota key. A key without a prefix is the request. Limits of huge pages and extended resources have no key. */
+/**
+ * Returns the amounts by quota key. A key without a prefix is the request. Limits of huge pages and extended resources have no
+ * key.
+ */
 export function amountsByQuotaKey(
   requests: ReadonlyMap<string, Quantity>,
   limits: ReadonlyMap<string, Quantity>,

@@ -1,4 +1,5 @@
-// Builds the documents of aggregated discovery, one for /api and one for /apis. They list the same resources as legacy-discovery.ts.
+// Builds the documents of aggregated discovery, one for /api and one for /apis. They list the same resources as
+// legacy-discovery.ts.
 import type { Resource, Resources } from '../resources.ts'
 import { resourcesOf } from './legacy-discovery.ts'
 import { subresourcesOf, verbsOf } from './subresources.ts'

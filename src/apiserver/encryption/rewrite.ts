@@ -34,8 +34,8 @@ export async function rewriteStaleValues(
 }
 
 /**
- * Returns the error of the first stored value that `candidate` cannot decrypt. Checks the resources of both configurations, and Secrets
- * even if neither names them.
+ * Returns the error of the first stored value that `candidate` cannot decrypt. Checks the resources of both configurations, and
+ * Secrets even if neither configuration names them.
  */
 export async function findUndecryptable(
   store: Store,

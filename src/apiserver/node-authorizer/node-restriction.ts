@@ -44,8 +44,9 @@ function restrict(request: AdmissionRequest): void {
 }
 
 /**
- * Returns why a fenced node must not make this write, or undefined if it may. It may create and update its own Node, CSINode and Lease
- * to report its return, and update or remove its pods that are being deleted. It cannot delete its Node, which has the fence.
+ * Returns why a fenced node must not make this write, or undefined if the node may make it. A fenced node may create and update
+ * its own Node, CSINode and Lease to report its return, and update or remove its pods that are being deleted. It cannot delete
+ * its Node, which has the fence.
  */
 function fenceProblem(
   nodeName: string,

@@ -176,8 +176,8 @@ export async function openOperationBoard({ clock, onActivities }: OperationBoard
 }
 
 /**
- * Returns the current time, so that the revisions of an earlier start are older and rejected with 410. This assumes that fewer than
- * 1,000 operations change per second, on average.
+ * Returns the current time, so that the revisions of an earlier start are older and rejected with 410. This assumes that fewer
+ * than 1,000 operations change per second, on average.
  */
 const firstRevision = (clock: Clock): number => clock.nowMs()
 

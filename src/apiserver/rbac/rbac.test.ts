@@ -1,4 +1,5 @@
-// Tests RBAC through the API server: users have the permissions that bindings grant, and cannot grant those that they do not hold.
+// Tests RBAC through the API server: users have the permissions that bindings grant, and cannot grant those that they do not
+// hold.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createServerFixture, type Json, type ServerFixture } from '../server.fixture.ts'
 

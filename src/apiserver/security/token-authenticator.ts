@@ -11,8 +11,8 @@ export type TokenAuthentication =
   | { readonly rejection: string }
 
 /**
- * Returns undefined for a token of another authenticator and for a forged one. A rejection is sent to the client, so it must not reveal
- * anything that the holder of the token does not already know. `audiences` are the accepted ones; the token must have one.
+ * Returns undefined for a token of another authenticator and for a forged one. A rejection is sent to the client, so it must not
+ * reveal anything that the holder of the token does not already know. The token must have one of `audiences`.
  */
 export type TokenAuthenticator = (token: string, audiences: readonly string[]) => TokenAuthentication | undefined
 

@@ -49,8 +49,8 @@ export const serviceAccountAdmission = ({ random, rootCa }: ServiceAccountAdmiss
   },
 
   /**
-   * Rejects a pod whose account does not exist, but creates the account `default` and the ConfigMap of the CA with the first pod if
-   * the controllers have not done so yet.
+   * Rejects a pod whose account does not exist, but creates the account `default` and the ConfigMap of the CA with the first pod
+   * if the controllers have not done so yet.
    */
   validate(request) {
     if (!isPodCreate(request) || isMirror(request.object)) return undefined

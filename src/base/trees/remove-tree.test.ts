@@ -14,7 +14,7 @@ afterEach(() => rm(dir, { recursive: true, force: true }))
 const isOutsideUnchanged = async () => (await readFile(join(dir, 'outside', 'precious'), 'utf8')) === 'data'
 
 describe('removeTree', () => {
-  it('PROV-14 deletes nested directories, and files whose names are not valid UTF-8', async () => {
+  it('deletes nested directories, and files whose names are not valid UTF-8', async () => {
     const tree = join(dir, 'tree')
     await mkdir(join(tree, 'a', 'b'), { recursive: true })
     await writeFile(join(tree, 'a', 'file'), '1')
@@ -23,11 +23,11 @@ describe('removeTree', () => {
     expect(await readdir(dir)).toEqual(['outside'])
   })
 
-  it('PROV-14 succeeds if the tree does not exist', async () => {
+  it('succeeds if the tree does not exist', async () => {
     await removeTree(join(dir, 'nothing'))
   })
 
-  it('PROV-20 removes links, not their targets', async () => {
+  it('removes links, not their targets', async () => {
     const tree = join(dir, 'tree')
     await mkdir(join(tree, 'a'), { recursive: true })
     await symlink(join(dir, 'outside'), join(tree, 'a', 'link'))
@@ -38,14 +38,14 @@ describe('removeTree', () => {
     expect(await isOutsideUnchanged()).toBe(true)
   })
 
-  it('PROV-20 removes only the link if the tree itself is a link', async () => {
+  it('removes only the link if the tree itself is a link', async () => {
     await symlink(join(dir, 'outside'), join(dir, 'tree'))
     await removeTree(join(dir, 'tree'))
     expect(await readdir(dir)).toEqual(['outside'])
     expect(await isOutsideUnchanged()).toBe(true)
   })
 
-  it('PROV-14 deletes a tree deeper than the maximum path length', async () => {
+  it('deletes a tree deeper than the maximum path length', async () => {
     const LEVELS = 600
     const tree = join(dir, 'tree')
     await mkdir(tree)
@@ -64,7 +64,7 @@ describe('removeTree', () => {
     expect(await readdir(dir)).toEqual(['outside'])
   })
 
-  it('PROV-14 deletes nothing if the signal is already aborted', async () => {
+  it('deletes nothing if the signal is already aborted', async () => {
     await mkdir(join(dir, 'tree'))
     await expect(removeTree(join(dir, 'tree'), AbortSignal.abort(new Error('stopping')))).rejects.toThrow('stopping')
     expect(await readdir(dir)).toEqual(['outside', 'tree'])

@@ -4,8 +4,8 @@ import { basename, dirname, join, normalize } from 'node:path'
 import { errorCode } from '../disk-error.ts'
 
 /**
- * Returns the absolute path with the links in its existing part resolved. Parts that do not exist are kept, and so is a link whose
- * target does not exist: do not create a file through the returned path without checking its last part.
+ * Returns the absolute path with the links in its existing part resolved. Parts that do not exist are kept, and so is a link
+ * whose target does not exist: do not create a file through the returned path without checking its last part.
  */
 export async function resolvePath(path: string): Promise<string> {
   const missingParts: string[] = []

@@ -35,7 +35,7 @@ async function writeKubeconfig(user: object, cluster: object = {}) {
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 
 describe('kubeconfigConnection', () => {
-  it('SYS-2 authenticates with the kubeconfig that the server writes', async () => {
+  it('authenticates with the kubeconfig that the server writes', async () => {
     const { api, connection, pki, stop } = await createHttpFixture()
     onTestFinished(stop)
     const path = join(await createDirectory(), 'admin.kubeconfig')

@@ -58,14 +58,14 @@ const expectError = (call: Promise<unknown>, code: CsiFailureCode, text?: RegExp
   )
 
 describe('volumes of the fake driver', () => {
-  it('PROV-11 are created once per name', async () => {
+  it('are created once per name', async () => {
     const { fake, createVolume } = setUp()
     expect(await createVolume('a')).toEqual(await createVolume('a'))
     expect((await createVolume('b')).volumeId).not.toBe((await createVolume('a')).volumeId)
     expect(Object.keys(fake.state.volumes).length).toBe(2)
   })
 
-  it('PROV-11 are rejected with ALREADY_EXISTS if a different volume has the same name', async () => {
+  it('are rejected with ALREADY_EXISTS if a different volume has the same name', async () => {
     const { createVolume } = setUp({ pools: [{ name: 'a', capacityBytes: 10 * GI, segments: { zone: 'a' } }] })
     await createVolume('a', { mutableParameters: { tier: 'gold' }, parameters: { x: '1' } })
     const request = { mutableParameters: { tier: 'gold' }, parameters: { x: '1' } }
@@ -82,7 +82,7 @@ describe('volumes of the fake driver', () => {
     await createVolume('a', { ...request, accessibilityRequirements: { requisite: [{ segments: { zone: 'a' } }] } })
   })
 
-  it('PROV-11 have the requested size or the default size, and are rejected if it is out of range', async () => {
+  it('have the requested size or the default size, and are rejected if the size is out of range', async () => {
     const { createVolume } = setUp({ defaultBytes: 3 * GI, maximumBytes: 9 * GI })
     const createSized = async (name: string, capacityRange: object | undefined) => {
       return (await createVolume(name, { capacityRange })).capacityBytes
@@ -95,7 +95,7 @@ describe('volumes of the fake driver', () => {
     await expectError(createSized('f', { requiredBytes: -1n }), 'INVALID_ARGUMENT')
   })
 
-  it('PROV-10 require a name, capabilities and known parameters of limited length', async () => {
+  it('require a name, capabilities and known parameters of limited length', async () => {
     const { createVolume, controller } = setUp({ parameterKeys: ['kind'] })
     await expectError(createVolume(''), 'INVALID_ARGUMENT')
     await expectError(createVolume('a', { volumeCapabilities: [] }), 'INVALID_ARGUMENT')
@@ -108,7 +108,7 @@ describe('volumes of the fake driver', () => {
     expect((await controller.listVolumes({})).entries.length).toBe(1)
   })
 
-  it('PROV-16 require the configured secrets, which are never recorded', async () => {
+  it('require the configured secrets, which are never recorded', async () => {
     const { fake, createVolume } = setUp({ secretKeys: ['password'] })
     await expectError(createVolume('a'), 'UNAUTHENTICATED')
     await createVolume('a', { secrets: { password: 'hunter2' } })
@@ -116,7 +116,7 @@ describe('volumes of the fake driver', () => {
     expect(JSON.stringify([fake.record.calls, fake.state])).not.toContain('hunter2')
   })
 
-  it('PROV-14 are deleted idempotently, and not while they are in use', async () => {
+  it('are deleted idempotently, and not while they are in use', async () => {
     const { createVolume, controller } = setUp()
     const { volumeId } = await createVolume('a')
     await controller.controllerPublishVolume({ volumeId, nodeId: 'node-1', volumeCapability: mount() })
@@ -127,7 +127,7 @@ describe('volumes of the fake driver', () => {
     expect((await createVolume('a')).volumeId).not.toBe(volumeId) // ids are never reused
   })
 
-  it('PROV-9 are listed in pages that stay consistent if volumes are deleted', async () => {
+  it('are listed in pages that stay consistent if volumes are deleted', async () => {
     const { createVolume, controller } = setUp()
     const ids = []
     for (const name of ['a', 'b', 'c', 'd', 'e']) ids.push((await createVolume(name)).volumeId)
@@ -143,7 +143,7 @@ describe('volumes of the fake driver', () => {
     await expectError(controller.listVolumes({ startingToken: 'nonsense' }), 'ABORTED')
   })
 
-  it('VAC-5 change all requested attributes or none', async () => {
+  it('change all requested attributes or none', async () => {
     const { fake, createVolume, controller } = setUp()
     const { volumeId } = await createVolume('a', { parameters: { tier: 'gold' }, mutableParameters: { iops: '100' } })
     const modify = (mutableParameters: Record<string, string>) =>
@@ -157,7 +157,7 @@ describe('volumes of the fake driver', () => {
     await createVolume('a', { parameters: { tier: 'gold' }, mutableParameters: { iops: '100' } }) // still the same volume
   })
 
-  it('REX-1 are expanded idempotently and never shrink', async () => {
+  it('are expanded idempotently and never shrink', async () => {
     const { createVolume, controller } = setUp({ pools: [{ name: 'p', capacityBytes: 10 * GI }] })
     const { volumeId } = await createVolume('a')
     const grow = (capacityRange: object) => controller.controllerExpandVolume({ volumeId, capacityRange })
@@ -168,7 +168,7 @@ describe('volumes of the fake driver', () => {
     await expectError(grow({}), 'INVALID_ARGUMENT')
   })
 
-  it('REX-1 are not expanded while in use if the driver expands offline only', async () => {
+  it('are not expanded while in use if the driver expands offline only', async () => {
     const { createVolume, controller } = setUp({ expansion: ['OFFLINE'] })
     const { volumeId } = await createVolume('a')
     await controller.controllerPublishVolume({ volumeId, nodeId: 'node-1', volumeCapability: mount() })
@@ -176,7 +176,7 @@ describe('volumes of the fake driver', () => {
     await expectError(controller.controllerExpandVolume({ volumeId, capacityRange }), 'FAILED_PRECONDITION')
   })
 
-  it('PROV-11 are created from snapshots, with at least their size, and not from a deleted volume', async () => {
+  it('are created from snapshots, with at least the size of the snapshot, and not from a deleted volume', async () => {
     const { createVolume, controller } = setUp()
     const { volumeId } = await createVolume('a', { capacityRange: { requiredBytes: gi(2) } })
     const { snapshot } = await controller.createSnapshot({ name: 's', sourceVolumeId: volumeId })
@@ -192,7 +192,7 @@ describe('volumes of the fake driver', () => {
     await expectError(controller.createSnapshot({ name: 's', sourceVolumeId: 'other' }), 'ALREADY_EXISTS')
   })
 
-  it('SYS-6 support only the operations of enabled capabilities', async () => {
+  it('support only the operations of enabled capabilities', async () => {
     const { createVolume, controller } = setUp({ controller: ['CREATE_DELETE_VOLUME'] })
     await createVolume('a')
     await expectError(createVolume('b', { mutableParameters: { iops: '1' } }), 'INVALID_ARGUMENT')
@@ -213,7 +213,7 @@ describe('capacity of the fake driver', () => {
     accessibilityRequirements: { requisite: zones.map((zone) => ({ segments: { zone } })) },
   })
 
-  it('CAP-4 is reported per topology and used in the requested topology', async () => {
+  it('is reported per topology and used in the requested topology', async () => {
     const { createVolume, controller } = setUp(twoZones)
     expect(await createVolume('a', inZone('b'))).toMatchObject({ accessibleTopology: [{ segments: { zone: 'b' } }] })
     const preferredTopology = {
@@ -236,7 +236,7 @@ describe('capacity of the fake driver', () => {
     })
   })
 
-  it('CAP-6 is divided by the number of copies, and zero for invalid parameters', async () => {
+  it('is divided by the number of copies, and zero for invalid parameters', async () => {
     const { createVolume, controller } = setUp({ pools: [{ name: 'p', capacityBytes: 10 * GI }] })
     const readFreeBytes = async (parameters: Record<string, string>) =>
       (await controller.getCapacity({ parameters })).availableCapacity
@@ -251,7 +251,7 @@ describe('capacity of the fake driver', () => {
     )
   })
 
-  it('CAP-6 includes the maximum volume size', async () => {
+  it('includes the maximum volume size', async () => {
     const { controller } = setUp(twoZones)
     expect(await controller.getCapacity({})).toEqual({ availableCapacity: gi(14), maximumVolumeSize: gi(10) })
   })
@@ -260,7 +260,7 @@ describe('capacity of the fake driver', () => {
 describe('a volume of the fake driver on nodes', () => {
   const nodes = [{ id: 'node-1', maxVolumes: 1 }, { id: 'node-2' }]
 
-  it('SYS-18 is published within the limits of the node and the access mode', async () => {
+  it('is published within the limits of the node and the access mode', async () => {
     const { createVolume, controller } = setUp({ nodes })
     const { volumeId } = await createVolume('a')
     const publish = (nodeId: string, overrides: object = {}) =>
@@ -276,7 +276,7 @@ describe('a volume of the fake driver on nodes', () => {
     await publish('node-2')
   })
 
-  it('SYS-7 is staged, published, expanded, unpublished and unstaged', async () => {
+  it('is staged, published, expanded, unpublished and unstaged', async () => {
     const { fake, createVolume, controller, node } = setUp()
     const { volumeId } = await createVolume('a')
     const volumeCapability = mount()
@@ -303,7 +303,7 @@ describe('a volume of the fake driver on nodes', () => {
 })
 
 describe('fault rules of the fake driver', () => {
-  it('PROV-9 match by method, volume and count', async () => {
+  it('match by method, volume and count', async () => {
     const { fake, createVolume, controller } = setUp()
     const { volumeId } = await createVolume('a')
     fake.script.setRules([
@@ -318,7 +318,7 @@ describe('fault rules of the fake driver', () => {
     await controller.deleteVolume({ volumeId })
   })
 
-  it('PROV-12 can lose the response of a completed call', async () => {
+  it('can lose the response of a completed call', async () => {
     const { fake, createVolume } = setUp()
     fake.script.setRules([{ nth: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
     await expectError(createVolume('a'), 'UNAVAILABLE')
@@ -326,7 +326,7 @@ describe('fault rules of the fake driver', () => {
     await createVolume('a')
   })
 
-  it('PROV-12 can crash the driver before or after the handler, whose effect is persisted', async () => {
+  it('can crash the driver before or after the handler, whose effect is persisted', async () => {
     for (const crashPoint of ['before', 'after'] as const) {
       let crashes = 0
       const persistedCounts: number[] = []
@@ -345,7 +345,7 @@ describe('fault rules of the fake driver', () => {
     }
   })
 
-  it('PROV-9 can delay a call', async () => {
+  it('can delay a call', async () => {
     const { fake, createVolume, clock } = setUp()
     fake.script.setRules([{ afterMs: 5_000 }])
     const creation = createVolume('a')
@@ -355,13 +355,13 @@ describe('fault rules of the fake driver', () => {
     await creation
   })
 
-  it('PROV-11 can create a volume smaller than requested', async () => {
+  it('can create a volume smaller than requested', async () => {
     const { fake, createVolume } = setUp()
     fake.script.setRules([{ effect: { do: 'overrideSize', bytes: 7 } }])
     expect((await createVolume('a')).capacityBytes).toBe(7n)
   })
 
-  it('PROV-9 can hang a call, which makes other calls for the volume fail with ABORTED, even after it is cancelled', async () => {
+  it('can hang a call, which makes other calls for the volume fail with ABORTED, even after it is cancelled', async () => {
     const { fake, controller, createVolume } = setUp()
     const { volumeId } = await createVolume('a')
     fake.script.setRules([{ method: 'ControllerExpandVolume', effect: { do: 'hang' } }])
@@ -381,7 +381,7 @@ describe('fault rules of the fake driver', () => {
     expect(fake.record.overlaps.length).toBe(1)
   })
 
-  it('PROV-12 can be passed to a restarted driver together with the volumes and the record', async () => {
+  it('can be passed to a restarted driver together with the volumes and the record', async () => {
     const firstDriver = setUp()
     await firstDriver.createVolume('a')
     const { state, record, script } = firstDriver.fake
@@ -414,7 +414,7 @@ describe('random calls to the fake driver', () => {
     }),
   )
 
-  it('CAP-6 never overfill a pool or shrink a volume, and failed calls change nothing', async () => {
+  it('never overfill a pool or shrink a volume, and failed calls change nothing', async () => {
     const pools = [
       { name: 'a', capacityBytes: 10 * GI, segments: { zone: 'a' } },
       { name: 'b', capacityBytes: 7 * GI, segments: { zone: 'b' } },

@@ -24,7 +24,7 @@ const countUsedBytes = ({ volumes }: FakeState, pool: string) =>
   )
 
 describe('the state index', () => {
-  it('PROV-11 equals a full scan, even if volumes are added to the state directly', () => {
+  it('equals a full scan, even if volumes are added to the state directly', () => {
     const step = fc.record({
       do: fc.constantFrom('add', 'add directly', 'remove', 'resize'),
       name: fc.constantFrom('a', 'b', 'c', 'd'),

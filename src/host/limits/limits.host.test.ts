@@ -10,7 +10,7 @@ const facts = await probeThisMachine()
 const skipNote = (reason: string | undefined) => (reason ? ` (skipped: ${reason})` : '')
 
 const hostSkip = skipReason(facts, ['loop', 'limits'])
-// Retried, because a machine that is busy with other tests may be slower than the limit.
+// Retried, because a computer that is busy with other tests may be slower than the limit.
 describe.skipIf(hostSkip)(`real limits${skipNote(hostSkip)}`, { retry: 2 }, () => {
   let fixture: HostFixture
   beforeEach(async () => {

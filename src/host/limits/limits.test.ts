@@ -73,7 +73,7 @@ describe('limits of cgroup v1', () => {
     expect(await ioLimits.appliedLimits(DEVICE)).toEqual([])
   })
 
-  it('PIO-10 are reported as not enforced without a workload cgroup', async () => {
+  it('are reported as not enforced without a workload cgroup', async () => {
     expect(await createTestLimits().apply(DEVICE, { writeIops: 100 }, [])).toEqual({
       is: 'not enforced',
       message: 'no workload cgroup is known; with cgroup v1 only write-back and the root cgroup are limited',
@@ -91,7 +91,7 @@ describe('limits of cgroup v1', () => {
     expect(await ioLimits.appliedLimits(DEVICE)).toEqual([])
   })
 
-  it('PIO-10 are parsed by device', () => {
+  it('are parsed by device', () => {
     expect(parseV1Lines('7:0 100\n7:3 0\n8:16 4294967295\n')).toEqual(
       new Map([
         ['7:0', 100],
@@ -148,7 +148,7 @@ describe('limits of cgroup v2', () => {
     expect(await ioLimits.appliedLimits(DEVICE)).toEqual([])
   })
 
-  it('PIO-10 are reported as not enforced for the root cgroup', async () => {
+  it('are reported as not enforced for the root cgroup', async () => {
     expect(await createTestLimits().apply(DEVICE, { writeIops: 100 }, ['/'])).toMatchObject({ is: 'not enforced' })
     expect(await createTestLimits().apply(DEVICE, { writeIops: 100 }, [])).toMatchObject({
       is: 'not enforced',
@@ -156,7 +156,7 @@ describe('limits of cgroup v2', () => {
     })
   })
 
-  it('PIO-10 are parsed from any formatted line of io.max', () => {
+  it('are parsed from any formatted line of io.max', () => {
     const rate = fc.option(fc.integer({ min: 1, max: 2 ** 32 - 1 }), { nil: undefined })
     const limit = fc.record({ readIops: rate, writeIops: rate, readBps: rate, writeBps: rate })
     fc.assert(
@@ -168,7 +168,7 @@ describe('limits of cgroup v2', () => {
     )
   })
 
-  it('PIO-10 use the deepest common ancestor of all cgroups', () => {
+  it('use the deepest common ancestor of all cgroups', () => {
     const name = fc.constantFrom('a', 'b', 'c')
     const path = fc.array(name, { minLength: 1, maxLength: 4 }).map((names) => `/${names.join('/')}`)
     const contains = (cgroup: string, descendant: string) =>
@@ -184,7 +184,7 @@ describe('limits of cgroup v2', () => {
 })
 
 describe('createNoLimits', () => {
-  it('PIO-10 reports limits as not enforced', async () => {
+  it('reports limits as not enforced, and their removal as enforced', async () => {
     const limits = createNoLimits('there is no controller')
     expect(await limits.apply(DEVICE, { readIops: 1 }, ['/a'])).toEqual({
       is: 'not enforced',
@@ -195,13 +195,13 @@ describe('createNoLimits', () => {
 })
 
 describe('limitValue', () => {
-  it('PIO-10 caps values at the maximum of the kernel, and rounds them up', () => {
+  it('caps values at the maximum of the kernel, and rounds them up', () => {
     expect(limitValue({ readIops: 2 ** 32 }, 'readIops')).toBe('4294967295')
     expect(limitValue({ writeBps: 2 ** 64 }, 'writeBps')).toBe('9223372036854775807')
     expect(limitValue({ writeBps: 0.4 }, 'writeBps')).toBe('1')
   })
 
-  it('PIO-10 returns a positive integer within range for any positive number', () => {
+  it('returns a positive integer within range for any positive number', () => {
     fc.assert(
       fc.property(
         fc.double({ min: 0, minExcluded: true, noNaN: true, noDefaultInfinity: true }),
@@ -214,7 +214,7 @@ describe('limitValue', () => {
     )
   })
 
-  it.each([0, -1, Number.NaN, Number.POSITIVE_INFINITY])('PIO-10 rejects %s', (value) => {
+  it.each([0, -1, Number.NaN, Number.POSITIVE_INFINITY])('rejects %s', (value) => {
     expect(() => limitValue({ readBps: value }, 'readBps')).toThrow('must be a positive number')
   })
 })
@@ -222,7 +222,7 @@ describe('limitValue', () => {
 describe('detectLimits', () => {
   const mountInfo = () => join(root, 'mountinfo')
 
-  it('PIO-10 prefers v2 with the io controller', async () => {
+  it('prefers v2 with the io controller', async () => {
     await createCgroups(['/v2'], { 'cgroup.controllers': 'cpu io', 'cgroup.subtree_control': '' })
     await createCgroups(['/v1'], { 'blkio.throttle.write_bps_device': '' })
     await writeFile(
@@ -232,7 +232,7 @@ describe('detectLimits', () => {
     expect(await detectLimits(mountInfo())).toEqual({ version: 'v2', root: `${root}/v2` })
   })
 
-  it('PIO-10 uses blkio if v2 is mounted without the io controller', async () => {
+  it('uses blkio if v2 is mounted without the io controller', async () => {
     await createCgroups(['/v2'], { 'cgroup.controllers': 'hugetlb', 'cgroup.subtree_control': '' })
     await createCgroups(['/v1'], { 'blkio.throttle.write_bps_device': '' })
     await writeFile(
@@ -242,7 +242,7 @@ describe('detectLimits', () => {
     expect(await detectLimits(mountInfo())).toEqual({ version: 'v1', root: `${root}/v1` })
   })
 
-  it('PIO-10 returns the reasons if neither is available', async () => {
+  it('returns the reasons if neither is available', async () => {
     await writeFile(mountInfo(), `31 1 0:2 / ${root} rw - cgroup2 cgroup2 rw\n`)
     expect(await detectLimits(mountInfo())).toEqual({
       version: 'none',
@@ -251,7 +251,7 @@ describe('detectLimits', () => {
   })
 })
 
-it('SYS-10 normalizeCgroupPath returns paths inside the hierarchy', () => {
+it('normalizeCgroupPath returns paths inside the hierarchy', () => {
   expect(normalizeCgroupPath('../../etc')).toBe('/etc')
   expect(normalizeCgroupPath('pods/../../x/')).toBe('/x')
   expect(normalizeCgroupPath('/')).toBe('/')

@@ -1,4 +1,4 @@
-// IoLimits for a machine without a writable IO controller. It reports every limit as not enforced.
+// IoLimits for a node without a writable IO controller. Every limit is reported as not enforced; the removal of limits succeeds.
 import type { IoLimits } from '../host.ts'
 
 export const createNoLimits = (message: string): IoLimits => ({

@@ -1,4 +1,4 @@
-// Opens the IO limits of this machine: io.max of cgroup v2, blkio of cgroup v1, or none. Detects which of them is available.
+// Opens the IO limits of this node: io.max of cgroup v2, blkio of cgroup v1, or none. Detects which of them is available.
 import { constants } from 'node:fs'
 import { access, readFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
-// Sets IO limits with the blkio controller of cgroup v1. It is not hierarchical: a limit applies only to processes directly in the
-// cgroup, so it is written to the cgroup of every workload. It is also written to the root, where write-back of buffered data
-// runs. Limits are per device, so other workloads are not affected.
+// Sets IO limits with the blkio controller of cgroup v1. The controller is not hierarchical: a limit applies only to processes
+// directly in the cgroup, so the limit is written to the cgroup of every workload, and to the root cgroup, where write-back of
+// buffered data runs. Limits are per device, so workloads on other devices are not affected.
 import { deviceNumberOf, undefinedIfMissing } from '../device-number.ts'
 import type { AppliedLimit, Enforcement, IoLimit, IoLimits } from '../host.ts'
 import { listCgroups, normalizeCgroupPath, readCgroupFile, writeCgroupFile } from './hierarchy.ts'

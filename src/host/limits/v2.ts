@@ -1,5 +1,6 @@
-// Sets IO limits with io.max of cgroup v2. All cgroups below a cgroup share its limit, so it is written to the deepest one that
-// contains all workloads of the volume. If that is the root, which has no io.max, it is written to the cgroup of each workload.
+// Sets IO limits with io.max of cgroup v2. All cgroups below a cgroup share its limit, so the limit of a volume is written to the
+// deepest cgroup that contains all its workloads. If that is the root, which has no io.max, the cgroup of each workload gets the
+// full limit.
 import { join } from 'node:path'
 import { deviceNumberOf, undefinedIfMissing } from '../device-number.ts'
 import type { AppliedLimit, Enforcement, IoLimit, IoLimits } from '../host.ts'

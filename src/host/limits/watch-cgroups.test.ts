@@ -22,7 +22,7 @@ afterEach(async () => {
 const nextCall = () => new Promise<void>((resolve) => void resolvers.push(resolve))
 
 describe('watchCgroups', () => {
-  it('PIO-10 reports a new cgroup, and one that is created inside it later', async () => {
+  it('reports a new cgroup, and one that is created inside it later', async () => {
     const firstCall = nextCall()
     await mkdir(join(root, 'pods', 'pod1'))
     await firstCall
@@ -31,7 +31,7 @@ describe('watchCgroups', () => {
     await secondCall
   })
 
-  it('PIO-10 reports a cgroup that is created again after its removal', async () => {
+  it('reports a cgroup that is created again after its removal', async () => {
     const firstCall = nextCall()
     await mkdir(join(root, 'pods', 'pod1'))
     await firstCall
@@ -44,7 +44,7 @@ describe('watchCgroups', () => {
     await secondCall
   })
 
-  it('PIO-10 ignores writes to files of a cgroup', async () => {
+  it('ignores writes to files of a cgroup', async () => {
     await writeFile(join(root, 'pods', 'cgroup.procs'), '')
     let count = 0
     const countCall = () => {
@@ -61,7 +61,7 @@ describe('watchCgroups', () => {
     expect(count).toBe(2) // one for each directory
   })
 
-  it('PIO-10 returns undefined for a root that does not exist', async () => {
+  it('returns undefined for a root that does not exist', async () => {
     expect(await watchCgroups(join(root, 'nowhere'), () => {})).toBe(undefined)
   })
 })

@@ -136,13 +136,13 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
   it('creates no directory on the machine while a pod replaces a part of a mount path with a link', async () => {
     const attack = await startSwapAttack()
     try {
-      const machineBefore = await attack.readMachine()
+      const machineBefore = await attack.readHost()
       const volumeMounts = ['/data', '/data/d/x', '/data/d/y/z'].map((mountPath) => ({ name: 'data', mountPath }))
       await attack.repeat(LAUNCHES, async () => {
         await runUntilEnded(aPod(['true'], { volumeMounts, workingDir: '/data/d/w' }), volumes({ path: attack.volume }))
         await containers.removeRecords(UID)
       })
-      expect(await attack.readMachine()).toEqual(machineBefore)
+      expect(await attack.readHost()).toEqual(machineBefore)
     } finally {
       await attack.dispose()
     }

@@ -22,13 +22,13 @@ describe('log lines', () => {
     await rm(dir, { recursive: true })
   })
 
-  it('SYS-11 are written completely and in order', async () => {
+  it('are written completely and in order', async () => {
     const allLines = Array.from({ length: 1_000 }, (_, index) => `line ${index}\n`)
     for (const line of allLines) lines.write(line)
     await vi.waitFor(async () => expect(await readLog()).toBe(allLines.join('')))
   })
 
-  it('SYS-11 are written at exit if they are queued', async () => {
+  it('are written at exit if they are queued', async () => {
     lines.write('one\n')
     await vi.waitFor(async () => expect(await readLog()).toBe('one\n'))
     lines.write('two\n')
@@ -37,14 +37,14 @@ describe('log lines', () => {
     await vi.waitFor(async () => expect((await readLog()).split('\n').sort()).toEqual(['', 'one', 'three', 'two']))
   })
 
-  it('SYS-11 are dropped and counted if the queue is full', async () => {
+  it('are dropped and counted if the queue is full', async () => {
     const longLine = `${'x'.repeat(QUEUED_CHARACTERS_MAX / 2)}\n`
     for (let count = 0; count < 5; count++) lines.write(longLine) // the first is written immediately
     await vi.waitFor(async () => expect(await readLog()).toMatch(/"dropped log lines: 3"/))
     expect((await readLog()).match(/x\n/g)).toHaveLength(2)
   })
 
-  it('SYS-11 cause no error at exit if the disk is full', async () => {
+  it('cause no error at exit if the disk is full', async () => {
     const fullDevice = openSync('/dev/full', 'w')
     const linesToFullDevice = createLogLines(fullDevice)
     linesToFullDevice.write('one\n')
@@ -54,7 +54,7 @@ describe('log lines', () => {
     closeSync(fullDevice)
   })
 
-  it('SYS-11 are written later if the pipe is full', async () => {
+  it('are written later if the pipe is full', async () => {
     const path = join(dir, 'pipe')
     execFileSync('mkfifo', [path])
     const pipe = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)

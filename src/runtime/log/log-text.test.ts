@@ -5,14 +5,14 @@ const TIME = '2026-11-16T09:29:47.247Z'
 const format = (entry: object) => formatLogLine(`${JSON.stringify({ level: 'info', time: TIME, ...entry })}\n`)
 
 describe('formatLogLine', () => {
-  it('SYS-11 formats time, level, message and fields as one line', () => {
+  it('formats time, level, message and fields as one line', () => {
     expect(format({ driver: 'a.example', nodes: ['n 1'], msg: 'CSI driver found' })).toMatch(
       /^\d\d:\d\d:47 info {3}CSI driver found {2}driver=a\.example nodes=\["n 1"\]\n$/,
     )
     expect(format({ reason: 'it is "gone"', msg: 'retrying' })).toContain('reason="it is \\"gone\\""')
   })
 
-  it('SYS-11 adds the message of an error to the line, and its stack below it', () => {
+  it('adds the message of an error to the line, and its stack below it', () => {
     expect(
       format({
         level: 'error',

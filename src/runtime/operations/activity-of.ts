@@ -7,7 +7,12 @@ import type { QueueAttempt } from '../work-queue.ts'
 import type { OperationSubject } from './operation-of.ts'
 
 /** The kinds whose attempts the journal of volumes records. */
-const KINDS: ReadonlySet<string> = new Set(['PersistentVolumeClaim', 'PersistentVolume', 'VolumeAttachment', 'Pod'])
+const RECORDED_KINDS: ReadonlySet<string> = new Set([
+  'PersistentVolumeClaim',
+  'PersistentVolume',
+  'VolumeAttachment',
+  'Pod',
+])
 const RESULTS: Readonly<Record<Outcome['is'], string>> = { done: 'Done', retry: 'Retry', stuck: 'Stuck' }
 /** Longer messages are truncated. */
 const MESSAGE_LENGTH_MAX = 1_000
@@ -19,12 +24,12 @@ export function activityOfAttempt(
   component: string,
   nowMs: number,
 ): Activity | undefined {
-  if (!KINDS.has(object.kind)) return undefined
+  if (!RECORDED_KINDS.has(object.kind)) return undefined
   const { message, details } = outcome.is === 'done' ? {} : outcome
   const reason = details?.reason
   const activity: Activity = {
     start: microTimestamp(nowMs - durationMs),
-    durationMs: rounded(durationMs),
+    durationMs: roundToMicroseconds(durationMs),
     result: RESULTS[outcome.is],
     object,
     component,
@@ -41,10 +46,17 @@ export const activityOfCall = (
   nowMs: number,
 ): Activity => {
   const start = microTimestamp(nowMs - durationMs)
-  const activity: Activity = { start, durationMs: rounded(durationMs), result: code, driver, method, volume }
+  const activity: Activity = {
+    start,
+    durationMs: roundToMicroseconds(durationMs),
+    result: code,
+    driver,
+    method,
+    volume,
+  }
   if (message) activity.message = message.slice(0, MESSAGE_LENGTH_MAX)
   return activity
 }
 
 /** Returns the time with a resolution of one microsecond, so that JSON has few digits. */
-const rounded = (ms: number): number => Math.round(ms * 1_000) / 1_000
+const roundToMicroseconds = (ms: number): number => Math.round(ms * 1_000) / 1_000

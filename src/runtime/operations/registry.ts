@@ -59,7 +59,7 @@ export interface OperationRegistryOptions {
   readonly clock: Clock
 }
 
-const FLUSH_MS = 1_000
+const FLUSH_DELAY_MS = 1_000
 /** A further operation of this process is listed only if it changes again after another one is done. */
 export const OPERATIONS_MAX = 5_000
 /** Without a listener, the noted keys are read when a queue has more than this, so that done keys do not accumulate. */
@@ -122,7 +122,7 @@ export function createOperationRegistry({ process, clock }: OperationRegistryOpt
   }
 
   const scheduleFlush = () => {
-    if (listeners.size > 0) cancelFlush ??= clock.after(FLUSH_MS, flush)
+    if (listeners.size > 0) cancelFlush ??= clock.after(FLUSH_DELAY_MS, flush)
   }
 
   return {

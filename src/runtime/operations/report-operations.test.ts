@@ -145,7 +145,7 @@ describe('reportOperations', () => {
     },
   )
 
-  it('PLUS-15 needs only the rules of each component that reports', async () => {
+  it('SYS-9 reports with the rules of each component that reports', async () => {
     const { clientOf } = server
     const clients = [
       ...[

@@ -81,7 +81,7 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
   function send(): void {
     currentSend ??= sendPending().then(
       () => finish(reportedKeys.size > 0 ? HEARTBEAT_MS : undefined),
-      (error) => finish(delayAfter(error)),
+      (error) => finish(handleError(error)),
     )
   }
 
@@ -103,16 +103,16 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
       const batch = [...pendingChanges].slice(0, REPORTED_OPERATIONS_MAX)
       for (const [key] of batch) pendingChanges.delete(key)
       needsCompleteList = true // until the server has confirmed the report
-      const sent = activities.slice(0, REPORTED_OPERATIONS_MAX)
-      activities = activities.slice(sent.length)
+      const sentActivities = activities.slice(0, REPORTED_OPERATIONS_MAX)
+      activities = activities.slice(sentActivities.length)
       let isKnown = false
       try {
         isKnown = await sendReport(
           batch.map(([, change]) => change),
-          { isComplete, activities: sent },
+          { isComplete, activities: sentActivities },
         )
       } finally {
-        if (!isKnown) setActivities([...sent, ...activities])
+        if (!isKnown) setActivities([...sentActivities, ...activities])
       }
       if (isComplete && !isKnown) throw new Error('the API server did not accept a complete list of operations')
       needsCompleteList = !isKnown
@@ -133,21 +133,21 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
   /** Returns whether the server knows this process. */
   async function sendReport(
     changes: readonly Change[],
-    { isComplete, activities: sent = [] }: { isComplete: boolean; activities?: readonly Activity[] },
+    { isComplete, activities: sentActivities = [] }: { isComplete: boolean; activities?: readonly Activity[] },
   ): Promise<boolean> {
     const spec = {
       process: operations.process,
       isComplete,
       operations: changes.flatMap(({ operation }) => operation ?? []),
       removed: changes.flatMap(({ operation, reference }) => (operation ? [] : [reference])),
-      ...(sent.length > 0 ? { activities: [...sent] } : {}),
+      ...(sentActivities.length > 0 ? { activities: [...sentActivities] } : {}),
     }
     const { status } = await client.create(operationReportKind, { metadata: {}, spec })
     return status?.isKnown ?? false
   }
 
-  /** Returns the time until the next report after an error. */
-  function delayAfter(error: unknown): number {
+  /** Logs the error of a report, and returns the time until the next report. */
+  function handleError(error: unknown): number {
     const isDenied = isForbidden(error)
     const { message } = error as Error
     if (isDenied) log.info({ reason: message }, 'cannot report operations until a role grants it')

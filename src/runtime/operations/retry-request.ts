@@ -3,7 +3,7 @@
 // pods.
 import type { KubeObject } from '../../api/kind.ts'
 
-/** Its value is the time of the request. A change of the value is a new request. */
+/** The value of the annotation is the time of the request. A change of the value is a new request. */
 export const RETRY_ANNOTATION = 'stowage.dev/retry-requested'
 
 /** Returns whether an update of the object requests a retry. */

@@ -28,6 +28,6 @@ export function createSilentNodes(caches: Pick<CacheSet, 'of'>): SilentLanes {
   }
 }
 
-/** A node's lifecycle controller sets the condition to Unknown when it misses the heartbeats. */
+/** The node-lifecycle controller sets the condition Ready to Unknown when heartbeats of the node are missing. */
 const isSilent = (node: Readonly<Node> | undefined): boolean =>
   node?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'Unknown') ?? false
