@@ -20,14 +20,14 @@ function opensslRequest(...args: string[]): string {
 }
 
 describe('certification requests', () => {
-  it('SYS-9 have the subject and the type of the key with which they were created', () => {
+  it('have the subject and the type of the key with which they were created', () => {
     const request = parseCertificationRequest(createCertificationRequest({ subject, key: privateKey }))
     expect(request.subject).toEqual(subject)
     expect(request.alternativeNames).toEqual([])
     expect(request.publicKey.asymmetricKeyType).toBe('ec')
   })
 
-  it('SYS-9 are rejected with more than one common name, because programs differ in which one they read', () => {
+  it('are rejected with more than one common name, because programs differ in which one they read', () => {
     const args = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-subj']
     const names = '/O=system:nodes/CN=kube-apiserver-kubelet-client/CN=system:node:n1'
     expect(() => parseCertificationRequest(opensslRequest(...args, names))).toThrow('malformed certificate request')
@@ -36,7 +36,7 @@ describe('certification requests', () => {
     )
   })
 
-  it('SYS-9 are accepted by openssl', () => {
+  it('are accepted by openssl', () => {
     const file = join(mkdtempSync(join(tmpdir(), 'csr-')), 'request.pem')
     writeFileSync(file, createCertificationRequest({ subject, key: privateKey }))
     const text = execFileSync('openssl', ['req', '-in', file, '-verify', '-noout', '-subject'], { encoding: 'utf8' })
@@ -47,13 +47,13 @@ describe('certification requests', () => {
     ['rsa', ['-newkey', 'rsa:2048']],
     ['ec', ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-384']],
     ['ed25519', ['-newkey', 'ed25519']],
-  ])('SYS-9 are parsed if openssl created them with a key of type %s', (type, args) => {
+  ])('are parsed if openssl created them with a key of type %s', (type, args) => {
     const request = parseCertificationRequest(opensslRequest(...args, '-subj', '/O=team/O=other/CN=ann/UID=7'))
     expect(request.subject).toEqual({ commonName: 'ann', organizations: ['team', 'other'] })
     expect(request.publicKey.asymmetricKeyType).toBe(type)
   })
 
-  it('SYS-9 report the kinds of alternative names', () => {
+  it('report the kinds of alternative names', () => {
     const pem = opensslRequest('-subj', '/CN=a', '-addext', 'subjectAltName=DNS:a,IP:1.2.3.4,email:a@b,URI:http://a')
     const { alternativeNames } = parseCertificationRequest(pem)
     expect(alternativeNames.map(({ kind }) => kind)).toEqual(['DNS', 'IP', 'Email', 'URI'])
@@ -64,11 +64,11 @@ describe('certification requests', () => {
     ['another PEM', '-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----', 'PEM block type must be'],
     ['no DER', '-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----', 'malformed'],
     ['an empty sequence', '-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----', 'malformed'],
-  ])('SYS-9 with %s are rejected', (_name, pem, message) => {
+  ])('with %s are rejected', (_name, pem, message) => {
     expect(() => parseCertificationRequest(pem)).toThrow(message)
   })
 
-  it('SYS-9 with a subject that was changed after signing are rejected', () => {
+  it('with a subject that was changed after signing are rejected', () => {
     const pem = createCertificationRequest({ subject, key: privateKey })
     const bytes = Buffer.from(pem.replace(/-----.*-----/g, ''), 'base64')
     bytes[bytes.indexOf('system:node:n1') + 13] = '2'.charCodeAt(0)
@@ -76,7 +76,7 @@ describe('certification requests', () => {
     expect(() => parseCertificationRequest(changedPem)).toThrow('the signature of the certificate request is not valid')
   })
 
-  it('SYS-9 cut at any byte are rejected with an Error', () => {
+  it('cut at any byte are rejected with an Error', () => {
     const bytes = Buffer.from(
       createCertificationRequest({ subject, key: privateKey }).replace(/-----.*-----/g, ''),
       'base64',

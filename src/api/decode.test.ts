@@ -42,7 +42,7 @@ const outer = object('test.Outer', 'Outer.', {
 const decodeOuter = (value: unknown) => decode(outer, value)
 
 describe('decode', () => {
-  it('drops nulls and empty optional values, keeps empty pointer fields and adds required fields', () => {
+  it('drops null fields and empty optional values, keeps empty pointer fields and adds required ones', () => {
     const value = { title: '', size: null, items: [], labels: {}, single: { count: 0, on: false } }
     expect(decodeOuter(value).object).toEqual({ single: { name: '', on: false } })
   })
@@ -202,11 +202,16 @@ describe('decode with a previous object', () => {
 
   it('reuses identical parts and decodes all others', () => {
     const value = { ...previous, title: 'b', single: { ...previous.single, count: 2 } }
-    const { object, unknownFields } = decode(outer, value, [], { previous })
-    expect(object).toEqual({ title: 'b', items: [{ name: 'x' }], single: { name: 'y', count: 2 }, raw: { k: [1] } })
+    const { object: decodedObject, unknownFields } = decode(outer, value, [], { previous })
+    expect(decodedObject).toEqual({
+      title: 'b',
+      items: [{ name: 'x' }],
+      single: { name: 'y', count: 2 },
+      raw: { k: [1] },
+    })
     expect(unknownFields).toEqual([])
-    expect(object.items).toBe(previous.items)
-    expect(object.single).not.toBe(previous.single)
+    expect(decodedObject.items).toBe(previous.items)
+    expect(decodedObject.single).not.toBe(previous.single)
   })
 
   it('decodes a part that is at another path or has changed', () => {

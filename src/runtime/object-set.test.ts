@@ -7,12 +7,12 @@ interface Tagged {
   readonly tags: readonly string[]
 }
 
-const key = fc.constantFrom('a', 'b', 'c', 'd')
-const tags = fc.array(fc.constantFrom('x', 'y', 'z'), { maxLength: 4 })
+const anyKey = fc.constantFrom('a', 'b', 'c', 'd')
+const anyTags = fc.array(fc.constantFrom('x', 'y', 'z'), { maxLength: 4 })
 
 it('ObjectSet lists exactly the objects with a value of an index, in the order of their last writes, for any sequence of writes', () => {
   fc.assert(
-    fc.property(fc.array(fc.record({ key, tags: fc.option(tags) }), { maxLength: 40 }), (changes) => {
+    fc.property(fc.array(fc.record({ key: anyKey, tags: fc.option(anyTags) }), { maxLength: 40 }), (changes) => {
       const set = new ObjectSet<Tagged>()
       set.addIndex('tag', ({ tags }) => tags)
       const model = new Map<string, Tagged>()

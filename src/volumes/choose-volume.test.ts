@@ -237,8 +237,8 @@ describe('chooseVolume', () => {
   const sizes = fc.constantFrom('1Gi', '1025Mi', '2Gi', '2147483649', '3G')
   const labels = fc.constantFrom({}, { tier: 'x' }, { tier: 'y' })
   const classes = fc.constantFrom(undefined, '', 'gold')
-  const volumeMode = fc.constantFrom(undefined, 'Filesystem', 'Block')
-  const attributes = fc.constantFrom(undefined, 'fast')
+  const volumeModes = fc.constantFrom(undefined, 'Filesystem', 'Block')
+  const attributesClasses = fc.constantFrom(undefined, 'fast')
   const omitUndefined = (fields: object) =>
     Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
   const volumeSamples = fc.array(
@@ -247,8 +247,8 @@ describe('chooseVolume', () => {
         size: sizes,
         modes: modeSets,
         className: classes,
-        volumeMode,
-        attributes,
+        volumeMode: volumeModes,
+        attributes: attributesClasses,
         labels,
         zone: fc.option(zones, { nil: undefined }),
         phase: fc.constantFrom('Available', 'Available', 'Released'),
@@ -278,8 +278,8 @@ describe('chooseVolume', () => {
       size: sizes,
       modes: fc.subarray(['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany'], { minLength: 1, maxLength: 2 }),
       className: classes,
-      volumeMode,
-      attributes,
+      volumeMode: volumeModes,
+      attributes: attributesClasses,
       selector: fc.constantFrom(undefined, { matchLabels: { tier: 'x' } }),
     })
     .map(({ volumeMode, attributes, selector, className, ...otherFields }) => ({

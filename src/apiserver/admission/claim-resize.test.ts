@@ -333,7 +333,7 @@ describe('with the RecoverVolumeExpansionFailure feature gate disabled', () => {
   })
 })
 
-describe('a quota that is charged by actual size', () => {
+describe('the quota charge of a claim with --expansion-quota=actual', () => {
   const getUsedStorage = async () => (await api.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
   const startWithActualQuota = async () => {
     await api.store.close()

@@ -30,7 +30,7 @@ const createPod = (name: string, ...containers: object[]) =>
     spec: { containers: containers.map((container, index) => ({ name: `c${index}`, image: 'i', ...container })) },
   })
 
-describe('limit ranges of claims', () => {
+describe('the LimitRanger admission plugin for claims', () => {
   it('accepts values from min to max, and rejects others with the Kubernetes messages', async () => {
     await createRange('sizes', claimLimit({ min: { storage: '1Gi' }, max: { storage: '10Gi' } }))
     expect((await createClaim('a', { storage: '1Gi' })).status).toBe(201)
@@ -213,7 +213,7 @@ describe('limit ranges of claims', () => {
   })
 })
 
-describe('limit ranges of pods', () => {
+describe('the LimitRanger admission plugin for pods', () => {
   const aContainer = (requests: object, limits: object = {}) => ({ resources: { requests, limits } })
 
   it('sets defaults on containers and an annotation on the pod', async () => {

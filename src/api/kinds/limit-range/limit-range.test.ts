@@ -7,6 +7,12 @@ const aRange = (...limits: object[]) => ({ metadata: { name: 'bounds', namespace
 const errorsOf = (...limits: object[]) => tryCreate(limitRangeKind, aRange(...limits)).errors
 const CLAIM_TYPE = 'PersistentVolumeClaim'
 
+/** Returns an item that limits only cpu. */
+const machineItem = (amounts: object) => ({
+  type: 'example.com/Machine',
+  ...Object.fromEntries(Object.entries(amounts).map(([field, amount]) => [field, { cpu: amount }])),
+})
+
 describe('LimitRange', () => {
   it('sets an absent default to max, and an absent defaultRequest to default or min, in items for containers', () => {
     const item = { type: 'Container', max: { cpu: '2' }, min: { cpu: '1', memory: '1Gi' } }
@@ -66,11 +72,13 @@ describe('LimitRange', () => {
       { min: '1', max: '2', maxLimitRequestRatio: '3' },
       ['maxLimitRequestRatio[cpu]: Invalid value: "3": ratio 3 is greater than max/min = 2.000000'],
     ],
-    [{ min: '1', defaultRequest: '1', default: '2', max: '2', maxLimitRequestRatio: '2' }, []],
   ])('reports each violation of the order in %j', (amounts, messages) => {
-    const fields = Object.entries(amounts).map(([field, amount]) => [field, { cpu: amount }])
-    const item = { type: 'example.com/Machine', ...Object.fromEntries(fields) }
-    expect(errorsOf(item)).toEqual(messages.map((message) => `spec.limits[0].${message}`))
+    expect(errorsOf(machineItem(amounts))).toEqual(messages.map((message) => `spec.limits[0].${message}`))
+  })
+
+  it('accepts amounts that rise from min to defaultRequest, default and max, with a ratio of at most max/min', () => {
+    const amounts = { min: '1', defaultRequest: '1', default: '2', max: '2', maxLimitRequestRatio: '2' }
+    expect(errorsOf(machineItem(amounts))).toEqual([])
   })
 
   it('requires equal default and defaultRequest for resources that cannot be overcommitted', () => {

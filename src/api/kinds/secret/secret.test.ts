@@ -10,7 +10,7 @@ describe('Secret', () => {
     expect(tryCreate(secretKind, aSecret({})).object.type).toBe('Opaque')
   })
 
-  it('merges stringData into data and drops it', () => {
+  it('merges stringData into data, and does not store stringData', () => {
     const body = aSecret({ data: { user: toBase64('old'), port: toBase64('1') }, stringData: { user: 'root' } })
     const { object } = tryCreate(secretKind, body)
     expect(object.data).toEqual({ user: toBase64('root'), port: toBase64('1') })
@@ -64,7 +64,7 @@ describe('Secret', () => {
     expect(tryCreate(secretKind, aSecret({ type, stringData: { password: 'x' } })).errors).toEqual([])
   })
 
-  it('accepts up to 1 MiB of values', () => {
+  it('accepts at most 1 MiB of values', () => {
     const maximumData = { a: 'x'.repeat(1_048_575), b: 'x' }
     expect(tryCreate(secretKind, aSecret({ stringData: maximumData })).errors).toEqual([])
     expect(tryCreate(secretKind, aSecret({ stringData: { ...maximumData, c: 'x' } })).errors).toEqual([

@@ -113,7 +113,7 @@ describe('the attributes class of a volume', () => {
     expect(setClass('silver', 'silver', GATE_DISABLED).errors).toEqual([])
   })
 
-  it('VAC-12 is dropped while the feature gate is disabled', () => {
+  it('VAC-12 is dropped while the feature gate is disabled, unless the volume already has one', () => {
     const { object, errors } = setClass(undefined, 'gold', GATE_DISABLED)
     expect(errors).toEqual([])
     expect(object.spec).not.toHaveProperty('volumeAttributesClassName')
