@@ -65,7 +65,7 @@ describe('VolumeAttributesClass disabled', () => {
     expect([spec.volumeAttributesClassName, status.currentVolumeAttributesClassName]).toEqual(['silver', 'silver'])
   })
 
-  it('VAC-12 PIO-1 warns in an HTTP header about a class or amount that it drops from a claim', async () => {
+  it('warns in an HTTP header about a class or amount that is dropped from a claim', async () => {
     await start(gatesDisabled('VolumeAttributesClass', 'VolumeProvisionedIO'))
     const spec = { volumeAttributesClassName: 'gold', resources: { requests: { storage: '1Gi', iops: '500' } } }
     const warning = (field: string, value: string, gate: string) =>
@@ -84,7 +84,7 @@ describe('VolumeAttributesClass disabled', () => {
     )
   })
 
-  it("VAC-12 drops a claim's or volume's new class, and applies the rest of the update", async () => {
+  it("drops a claim's or volume's new class, and applies the rest of the update", async () => {
     await start(gatesDisabled('VolumeAttributesClass'))
     await api.post(CLAIMS, aClaim('plain'))
     await bind('plain')
@@ -113,7 +113,7 @@ describe('VolumeAttributesClass disabled', () => {
     ])
   })
 
-  it('VAC-12 drops new status fields of a claim, and allows changes to existing ones', async () => {
+  it('drops new status fields of a claim, and allows changes to existing ones', async () => {
     await start()
     await api.post(CLAIMS, aClaim('busy', { volumeAttributesClassName: 'silver' }))
     await api.post(CLAIMS, aClaim('idle'))
@@ -157,7 +157,7 @@ describe('VolumeAttributesClass disabled', () => {
 describe('VolumeProvisionedIO disabled', () => {
   const requests = { storage: '1Gi', iops: '500', throughput: '100' }
 
-  it('PIO-1 keeps stored amounts and rejects their change', async () => {
+  it('keeps stored amounts and rejects their change', async () => {
     await start()
     await api.post(CLAIMS, aClaim('data', { resources: { requests } }))
     await bind('data')
@@ -176,7 +176,7 @@ describe('VolumeProvisionedIO disabled', () => {
     expect((await patchClaim('data', { resources: { requests: { iops: '600' } } })).status).toBe(200)
   })
 
-  it('PIO-1 drops the amounts of a new claim, and amounts that are added to a bound claim', async () => {
+  it('drops the amounts of a new claim, and amounts that are added to a bound claim', async () => {
     await start(gatesDisabled('VolumeProvisionedIO'))
     await api.post(CLAIMS, aClaim('plain', { resources: { requests, limits: { iops: '900' } } }))
     await bind('plain')
@@ -184,7 +184,7 @@ describe('VolumeProvisionedIO disabled', () => {
     expect([status, json.spec.resources]).toEqual([200, { requests: { storage: '1Gi' } }])
   })
 
-  it('PIO-4 keeps the amounts of an existing volume, and drops those of a new one', async () => {
+  it('keeps the amounts of an existing volume, and drops those of a new one', async () => {
     await start()
     const capacity = { storage: '1Gi', iops: '500' }
     await api.post(VOLUMES, aVolume('old', { capacity }))
@@ -196,7 +196,7 @@ describe('VolumeProvisionedIO disabled', () => {
     expect([createResponse.status, createResponse.json.spec.capacity]).toEqual([201, { storage: '1Gi' }])
   })
 
-  it('PIO-7 rejects a new quota of iops, and accepts a change of an existing one', async () => {
+  it('rejects a new quota of iops, and accepts a change of an existing one', async () => {
     await start()
     const aQuota = (name: string) => ({ metadata: { name }, spec: { hard: { 'limits.iops': '1000' } } })
     await api.post(QUOTAS, aQuota('old'))
@@ -258,7 +258,7 @@ describe('any combination of gates', () => {
     .subarray([...FEATURE_GATES])
     .map((gates) => ({ text: gatesDisabled(...gates), has: (gate: FeatureGate) => !gates.includes(gate) }))
 
-  it('VAC-12 PIO-1 REX-10 stores the fields that the gates allow in a new claim, and keeps them under every later combination', async () => {
+  it('stores the fields that the gates allow in a new claim, and keeps them under every later combination', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anyGateSetting, { minLength: 2, maxLength: 5 }), async (history) => {
         medium = memoryMedium()

@@ -67,7 +67,10 @@ describe('the Service kubernetes', () => {
     await server.clock.advance(20_000)
     await server.waitUntil(async () => (await sliceAddresses()).includes('10.0.0.3'), 'the endpoint of a third server')
     await server.clock.advance(100_000)
-    await server.waitUntil(async () => !(await sliceAddresses()).includes('10.0.0.3'), 'the end of the third server')
+    await server.waitUntil(
+      async () => !(await sliceAddresses()).includes('10.0.0.3'),
+      'the removal of the endpoint of the third server',
+    )
   })
 
   it('can be read as protobuf, and cannot be deleted by clients', async () => {

@@ -25,20 +25,17 @@ const ERRORS: readonly (readonly [string, Error, number])[] = [
 ]
 
 describe('errors of the store', () => {
-  it.each(ERRORS)(
-    'SYS-3 become the same API error over HTTP and in the in-process client: %s',
-    async (_, error, code) => {
-      const api = await createServerFixture()
-      const client = inProcessClient(api.server.objects, SYSTEM_USER)
-      const store = api.store as { -readonly [K in keyof Store]: Store[K] }
-      store.transact = () => Promise.reject(error)
-      const object = { metadata: { namespace: 'default', name: 'a' } }
-      const { status, json } = await api.post('/api/v1/namespaces/default/configmaps', object)
-      const rejection = await client.create(configMapKind, object).catch((reason) => reason)
-      expect(status).toBe(code)
-      expect(rejection).toMatchObject({ code, reason: json.reason, message: json.message })
-    },
-  )
+  it.each(ERRORS)('become the same API error over HTTP and in the in-process client: %s', async (_, error, code) => {
+    const api = await createServerFixture()
+    const client = inProcessClient(api.server.objects, SYSTEM_USER)
+    const store = api.store as { -readonly [K in keyof Store]: Store[K] }
+    store.transact = () => Promise.reject(error)
+    const object = { metadata: { namespace: 'default', name: 'a' } }
+    const { status, json } = await api.post('/api/v1/namespaces/default/configmaps', object)
+    const rejection = await client.create(configMapKind, object).catch((reason) => reason)
+    expect(status).toBe(code)
+    expect(rejection).toMatchObject({ code, reason: json.reason, message: json.message })
+  })
 
   it.each([
     ['core/configmaps/default/a', 'the stored configmaps "a" in namespace "default" is damaged at revision 7: x.'],

@@ -76,7 +76,7 @@ describe('events', () => {
     count: 3,
   }
 
-  it('SYS-11 that are created in one group can be read in the other', async () => {
+  it('that are created in one group can be read in the other', async () => {
     api = await createServerFixture()
     await api.post(EVENTS, coreEvent)
     expect((await api.get(`${NEW_EVENTS}/e`)).json).toMatchObject({
@@ -109,7 +109,7 @@ describe('events', () => {
     })
   })
 
-  it('SYS-11 can be selected and patched in either group, and watched in events.k8s.io', async () => {
+  it('can be selected and patched in either group, and watched in events.k8s.io', async () => {
     api = await createServerFixture()
     const watch = await api.watch(`${NEW_EVENTS}?watch=1&resourceVersion=${api.store.revision}`)
     await api.post(EVENTS, coreEvent)
@@ -134,7 +134,7 @@ describe('events', () => {
     })
   })
 
-  it('SYS-11 expire an hour after their last change', async () => {
+  it('expire an hour after their last change', async () => {
     api = await createServerFixture()
     await api.post(EVENTS, coreEvent)
     await api.clock.advance(45 * 60_000)
@@ -264,7 +264,7 @@ describe('a disabled version or feature', () => {
     expect((await api.post(CLAIMS, aClaim('new'))).json.spec.allocatedResources).toBeUndefined()
   })
 
-  it('PIO-1 drops iops and throughput of new claims, and keeps those of existing claims', async () => {
+  it('drops iops and throughput of new claims, and keeps those of existing claims', async () => {
     const medium = memoryMedium()
     api = await createServerFixture({ medium })
     const requests = { storage: '1Gi', iops: '500' }

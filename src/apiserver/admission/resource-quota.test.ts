@@ -57,7 +57,7 @@ const aContainer = (name: string, requests?: object, limits?: object) => ({
 const postPod = (name: string, spec: object) => api.post(PODS, { metadata: { name }, spec })
 
 describe('a quota of claims', () => {
-  it('REX-4 charges a claim from its creation until its removal from the store', async () => {
+  it('charges a claim from its creation until its removal from the store', async () => {
     await createQuota('team', { hard: { 'requests.storage': '10Gi', persistentvolumeclaims: '5' } })
     await createClaim('a', storageRequest('3Gi'))
     await createClaim('b', storageRequest('4Gi'))
@@ -68,7 +68,7 @@ describe('a quota of claims', () => {
     expect(await getUsage('team')).toEqual({ 'requests.storage': '4Gi', persistentvolumeclaims: '1' })
   })
 
-  it('REX-4 rejects a claim that exceeds it with the Kubernetes message, and does not charge the claim', async () => {
+  it('rejects a claim that exceeds it with the Kubernetes message, and does not charge the claim', async () => {
     await createQuota('team', { hard: { 'requests.storage': '100Gi', persistentvolumeclaims: '1' } })
     await createClaim('a', storageRequest('95Gi'))
     const { status, json } = await postClaim('b', storageRequest('10Gi'))
@@ -84,7 +84,7 @@ describe('a quota of claims', () => {
     expect(await getUsage('team')).toEqual({ 'requests.storage': '95Gi', persistentvolumeclaims: '1' })
   })
 
-  it('REX-4 names only the exceeded resources in the message', async () => {
+  it('names only the exceeded resources in the message', async () => {
     await createQuota('team', { hard: { 'requests.storage': '5Gi', persistentvolumeclaims: '10' } })
     const { json } = await postClaim('a', storageRequest('6Gi'))
     expect(json.message).toContain(
@@ -135,7 +135,7 @@ describe('a quota of claims', () => {
     expect((await apply('b')).status).toBe(403)
   })
 
-  it('allows deletes while it is exceeded', async () => {
+  it('allows the deletion of claims while the quota is exceeded', async () => {
     for (const name of ['a', 'b', 'c']) await createClaim(name)
     await createQuota('team', { hard: { persistentvolumeclaims: '0', 'requests.storage': '0' } })
     expect((await postClaim('d')).status).toBe(403)
@@ -143,7 +143,7 @@ describe('a quota of claims', () => {
     expect(await getUsage('team')).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '1Gi' })
   })
 
-  it('is written fewer times than there are concurrent creates, while each claim has its own version', async () => {
+  it('is written fewer times than there are concurrent creates, although each claim has a version of its own', async () => {
     await createQuota('team', { hard: { persistentvolumeclaims: '30', 'requests.storage': '1Ti' } })
     await createClaim('first')
     const events: Json[] = []
@@ -204,7 +204,7 @@ describe('a quota of claims', () => {
     })
   })
 
-  it('REX-4 counts the existing claims after its creation, even if they exceed it', async () => {
+  it('counts the existing claims after its creation, even if they exceed it', async () => {
     for (const name of ['a', 'b', 'c']) await createClaim(name)
     await createQuota('late', { hard: { persistentvolumeclaims: '2', 'requests.storage': '4Gi' } })
     const { json } = await postClaim('d')
@@ -218,7 +218,7 @@ describe('a quota of claims', () => {
     expect(await getUsage('late')).toEqual({ persistentvolumeclaims: '2', 'requests.storage': '2Gi' })
   })
 
-  it('REX-4 rejects only additional usage after a limit is lowered below the current usage', async () => {
+  it('rejects only additional usage after a limit is lowered below the current usage', async () => {
     await createQuota('team', { hard: { 'requests.storage': '10Gi' } })
     await createClaim('a', storageRequest('5Gi'))
     await api.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '2Gi' } } }, 'merge')
@@ -232,7 +232,7 @@ describe('a quota of claims', () => {
     await createClaim('b', storageRequest('2Gi'))
   })
 
-  it('REX-4 counts the usage of added or newly scoped keys with the next charge', async () => {
+  it('counts the usage of added or newly scoped keys with the next charge', async () => {
     await createQuota('team', { hard: { persistentvolumeclaims: '10' } })
     await createClaim('a', storageRequest('5Gi'))
     await api.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '7Gi' } } }, 'merge')
@@ -276,7 +276,7 @@ describe('a quota of claims', () => {
     expect((await api.get(`${QUOTAS}/team`)).json.metadata.resourceVersion).toBe(resourceVersion)
   })
 
-  it('REX-4 records one Warning event on the claim for a burst of rejected updates, but none for a dry run or a create', async () => {
+  it('records one Warning event on the claim for a burst of rejected updates, but none for a dry run or a create', async () => {
     await createExpandableClass()
     await createQuota('team', { hard: { 'requests.storage': '2Gi' } })
     await createBoundClaim('a')
@@ -300,7 +300,7 @@ describe('a quota of claims', () => {
     expect((await api.get(EVENTS)).json.items).toHaveLength(1)
   })
 
-  it('REX-4 counts claims by storage class, from the field or the beta annotation', async () => {
+  it('counts claims by storage class, from the field or the beta annotation', async () => {
     await createQuota('classes', {
       hard: {
         'gold.storageclass.storage.k8s.io/requests.storage': '5Gi',

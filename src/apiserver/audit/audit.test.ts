@@ -216,7 +216,7 @@ describe('an audited request', () => {
 })
 
 describe('credentials', () => {
-  it('SYS-21 in a Secret do not appear, even if it is sent to another resource', async () => {
+  it('SYS-21 in a Secret do not appear, even if the Secret is sent to another resource', async () => {
     const { server, lines, events } = await createAuditedServer(ALL)
     const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a' }, data: { key: MARKER } }
     await server.post(SECRETS, secret)

@@ -167,7 +167,7 @@ describe('bootstrap tokens', () => {
   it.each<[string, Readonly<Record<string, string>>]>([
     ['without the usage', { 'usage-bootstrap-authentication': 'yes' }],
     ['with a group outside of system:bootstrappers', { 'auth-extra-groups': 'system:masters' }],
-    ['with another id', { 'token-id': 'abcdeg' }],
+    ['with a token-id that differs from the name of their Secret', { 'token-id': 'abcdeg' }],
   ])('SYS-9 %s are not accepted', async (_name, stringData) => {
     const { authenticate, api } = await openTokens(stringData)
     await api.clock.advance(1_000)

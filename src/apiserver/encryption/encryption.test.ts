@@ -195,8 +195,8 @@ describe('a store with encryption', () => {
     const first = await openStore(medium, await secretsWith(aesgcm(['old', KEY]), '{identity: {}}'))
     await put(first.store, `${SECRETS}b`, '{"n":2}')
     await put(first.store, 'core/pods/default/a', '{}')
-    const rotatedEncryption = await secretsWith(aesgcm(['new', OTHER_KEY], ['old', KEY]), '{identity: {}}')
-    first.encryption.setRules(rotatedEncryption)
+    const rotatedRules = await secretsWith(aesgcm(['new', OTHER_KEY], ['old', KEY]), '{identity: {}}')
+    first.encryption.setRules(rotatedRules)
     const newKeyRules = await secretsWith(aesgcm(['new', OTHER_KEY]))
     const findUndecryptableValue = () =>
       findUndecryptable(first.store, { current: first.encryption, candidate: createEncryption(newKeyRules) })
@@ -230,7 +230,7 @@ describe('a store with encryption', () => {
     expect((await server.get('/api/v1/namespaces')).status).toBe(200)
   })
 
-  it('SYS-9 with a lost key rewrites the other values, and reports the value by name', async () => {
+  it('SYS-9 with a lost key rewrites the values of other keys, and reports the undecryptable value by name', async () => {
     const { medium } = spyMedium()
     for (const [name, keyName] of [
       ['a', 'lost'],

@@ -14,7 +14,7 @@ describe('the limit of pending bytes', () => {
     const pendingBytes = createPendingBytes(100, () => {})
     pendingBytes.update(a, 40, 'ann')
     pendingBytes.update(b, 40, 'ann')
-    pendingBytes.update(a, 0, 'ann') // its client has read everything
+    pendingBytes.update(a, 0, 'ann') // the client of a has read everything
     pendingBytes.update(a, 20, 'ann')
     pendingBytes.update(c, 60, 'ann')
     expect(closedNames).toEqual(['b'])

@@ -74,7 +74,7 @@ describe('a protobuf body', () => {
   it('preserves stored fields of a claim that have no protobuf field', async () => {
     const resources = { requests: { storage: '1Gi' } }
     const allocatedResources = { storage: '1Gi' }
-    const spec = { accessModes: ['ReadWriteOnce'], resources, allocatedResources: allocatedResources }
+    const spec = { accessModes: ['ReadWriteOnce'], resources, allocatedResources }
     const createResult = (await api.post(CLAIMS, { metadata: { name: 'orders' }, spec })).json
     expect(createResult.spec.allocatedResources).toEqual(allocatedResources)
     const labelledClaim = { ...createResult, metadata: { ...createResult.metadata, labels: { seen: 'yes' } } }

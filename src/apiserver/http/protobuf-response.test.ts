@@ -9,7 +9,7 @@ import { createServerFixture, type Json, type ServerFixture } from '../server.fi
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
-/** The header of typed Go clients. */
+/** The Accept header of typed Go clients. */
 const ACCEPT = { accept: `${PROTOBUF_MEDIA},application/json` }
 const partialAccept = (kind: string) => ({
   accept: `${PROTOBUF_MEDIA};as=${kind};g=meta.k8s.io;v=v1,application/json;as=${kind};g=meta.k8s.io;v=v1,application/json`,
@@ -108,7 +108,7 @@ describe('protobuf watches', () => {
       return { type: event.type, object: { kind, apiVersion, ...decodeProtobuf(type, raw) } as Json }
     })
 
-  it('SYS-3 send objects, the bookmark after the initial state, changes and deletions', async () => {
+  it('send objects, the bookmark after the initial state, changes and deletions', async () => {
     const watches = [
       await api.watch(`${MAPS}?${INITIAL}`, ACCEPT),
       await api.watch(`${MAPS}?${INITIAL}&labelSelector=app`, ACCEPT),

@@ -67,7 +67,7 @@ describe('tableOf', () => {
     ])
   })
 
-  it('PROV-3 marks the newest default class in a list, but no class in the table of a single class', () => {
+  it('marks the newest default class in a list, but no class in the table of a single class', () => {
     const olderClass = aClass('older', true)
     const newerClass = aClass('newer', true, '2026-01-01T00:30:00Z')
     const plainClass = aClass('plain', false)

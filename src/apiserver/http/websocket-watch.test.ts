@@ -25,7 +25,7 @@ describe('watches over WebSocket', () => {
       socket.once('error', reject)
     })
 
-  it('SYS-2 SYS-3 send one event per frame and select a requested subprotocol', async () => {
+  it('send one event per frame and select a requested subprotocol', async () => {
     const socket = connect('/api/v1/namespaces?watch=1', ['base64.binary.k8s.io'], bearerHeader())
     const firstEvent = await nextMessage(socket)
     expect(firstEvent).toMatchObject({ type: 'ADDED', object: { kind: 'Namespace', metadata: { name: 'default' } } })
@@ -38,9 +38,9 @@ describe('watches over WebSocket', () => {
     })
     await server.handle('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } })
     expect((await shopEvent).type).toBe('ADDED')
-    const answer = once(socket, 'pong')
+    const pong = once(socket, 'pong')
     socket.ping('alive')
-    expect(String((await answer)[0])).toBe('alive')
+    expect(String((await pong)[0])).toBe('alive')
     socket.terminate()
   })
 

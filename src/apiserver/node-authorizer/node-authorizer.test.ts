@@ -476,8 +476,8 @@ describe('a fenced node', () => {
       expect((await writes['status of a pod']()).status).toBe(200)
       const taints = [{ key: taint, value: 'fence-1', effect: 'NoExecute' }]
       await api.patch('/api/v1/nodes/n1', { spec: { taints } })
-      const { token, ...admittedWrites } = writes
-      for (const [name, write] of Object.entries(admittedWrites)) {
+      const { token, ...fencedWrites } = writes
+      for (const [name, write] of Object.entries(fencedWrites)) {
         const { status: code, message } = await write()
         expect([name, code]).toEqual([name, 403])
         expect(message).toContain('node "n1" is fenced')

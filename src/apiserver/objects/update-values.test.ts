@@ -44,7 +44,7 @@ describe('an object that was stored with more than 10,000 values', () => {
   })
 
   it.each(['merge', 'strategic-merge'] as const)(
-    'SYS-19 can be changed by a %s patch, unless it adds values',
+    'SYS-19 can be changed by a %s patch that adds no values, but not by one that adds some',
     async (type) => {
       expect((await server.patch(LARGE, { data: { 'key-0': 'b' } }, type)).status).toBe(200)
       expect((await readLarge()).data['key-0']).toBe('b')
@@ -91,7 +91,7 @@ describe('an object with fewer values', () => {
     expect((await server.put(`${MAPS}/wide`, { ...json, data: { ...json.data, 'key-0': 'b' } })).status).toBe(200)
   })
 
-  it('SYS-19 rejects an apply that makes the object too large with 400', async () => {
+  it('SYS-19 cannot grow beyond 10,000 values by an apply, which is rejected with 400', async () => {
     await server.post(MAPS, { metadata: { name: 'wide' }, data: keysOf(9_900) })
     const config = {
       apiVersion: 'v1',

@@ -45,11 +45,11 @@ const namesIn = ({ items }: Json): string[] => items.map(({ object }: Json) => `
 const report = (spec: object, user = 'ann') =>
   api.post(`${ROOT}/operationreports`, { kind: 'OperationReport', apiVersion: 'stowage.dev/v1', spec }, asUser(user))
 
-/** Impersonates an administrator. Reports belong to the user who sends them. */
+/** Returns headers that impersonate an administrator of this name. A report belongs to the user who sends it. */
 const asUser = (name: string) => ({ 'impersonate-user': name, 'impersonate-group': 'system:masters' })
 
 describe('operations', () => {
-  it('SYS-19 keep the last changes for watches that resume, up to 2 MiB', async () => {
+  it('SYS-19 have a history of at most 2 MiB, from which watches resume', async () => {
     const message = 'x'.repeat(2_000)
     const { store } = api.operations
     const firstRevision = store.revision

@@ -6,9 +6,9 @@ import type { NodeResponse } from './node-connection.ts'
 
 const POD = '/api/v1/namespaces/default/pods/p'
 
-/** A server with a pod on a node. The agent of the node returns this response to all requests. */
-async function startServer(answer: NodeResponse) {
-  const server = await createServerFixture({ nodeConnections: { send: async () => answer } })
+/** Starts a server with a pod on a node, whose agent returns `nodeResponse` to every request. */
+async function startServer(nodeResponse: NodeResponse) {
+  const server = await createServerFixture({ nodeConnections: { send: async () => nodeResponse } })
   await server.post('/api/v1/nodes', { metadata: { name: 'node-1' } })
   await server.post('/api/v1/namespaces/default/pods', {
     metadata: { name: 'p' },

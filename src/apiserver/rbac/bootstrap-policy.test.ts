@@ -63,7 +63,7 @@ describe('the bootstrap authorizer', () => {
     expect(isAllowed(VIEWER, 'get /metrics')).toBe(true)
   })
 
-  it('SYS-9 does not allow viewers any request for secrets or for the wildcard resource', () => {
+  it('SYS-9 denies viewers every request for secrets and for the wildcard resource', () => {
     for (const verb of VERBS) {
       expect(isAllowed(VIEWER, `${verb} secrets`)).toBe(false)
       expect(isAllowed(VIEWER, `${verb} secrets/status`)).toBe(false)

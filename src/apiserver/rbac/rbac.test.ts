@@ -56,7 +56,7 @@ describe('RBAC', () => {
     }
   })
 
-  it('SYS-9 allows the requests that a role binding grants, in its namespace only, until it is deleted', async () => {
+  it('SYS-9 allows the requests that a role binding grants, in its namespace only, until the binding is deleted', async () => {
     await create(ROLES, aRole('reader', READ_CLAIMS))
     await create(BINDINGS, aBinding('readers', 'Role', 'reader'))
     await waitForStatus(200, () => api.get(CLAIMS, userHeaders('ann')))

@@ -75,7 +75,7 @@ describe('a client certificate', () => {
   })
 
   it.each(['serial', 'serial xyz', 'sha256 abcd', 'name ann'])(
-    'SYS-22 is not revoked by the line "%s", which is rejected with its number',
+    'SYS-22 cannot be revoked by the line "%s": the error names the number of the line',
     (line) => {
       expect(() => parseRevocations(`serial 0A\n${line}`)).toThrow('line 2: expected "serial HEX" or "sha256 HEX"')
     },

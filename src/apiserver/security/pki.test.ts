@@ -97,9 +97,9 @@ describe('a later start', () => {
   it('reuses all files and writes none', async () => {
     const dir = createDirectory()
     const firstPki = await loadPki(dir)
-    const second = await loadPki(dir)
-    expect(second.writtenFiles).toEqual([])
-    expect(materialOf(second)).toEqual(materialOf(firstPki))
+    const secondPki = await loadPki(dir)
+    expect(secondPki.writtenFiles).toEqual([])
+    expect(materialOf(secondPki)).toEqual(materialOf(firstPki))
   })
 
   it("restores the directory's permissions", async () => {
@@ -113,12 +113,12 @@ describe('a later start', () => {
   it('reissues the serving certificate for a new host, with the same key and CA', async () => {
     const dir = createDirectory()
     const firstPki = await loadPki(dir)
-    const second = await loadPki(dir, { hosts: ['192.0.2.7'] })
-    expect(second.writtenFiles).toEqual([{ file: 'serving.crt', reason: 'it did not include the host 192.0.2.7' }])
-    expect(parseCert(second.servingCert).checkIP('192.0.2.7')).toBe('192.0.2.7')
-    expect(second.servingKey).toBe(firstPki.servingKey)
-    expect(second.caCert).toBe(firstPki.caCert)
-    expectConsistent(second)
+    const secondPki = await loadPki(dir, { hosts: ['192.0.2.7'] })
+    expect(secondPki.writtenFiles).toEqual([{ file: 'serving.crt', reason: 'it did not include the host 192.0.2.7' }])
+    expect(parseCert(secondPki.servingCert).checkIP('192.0.2.7')).toBe('192.0.2.7')
+    expect(secondPki.servingKey).toBe(firstPki.servingKey)
+    expect(secondPki.caCert).toBe(firstPki.caCert)
+    expectConsistent(secondPki)
   })
 
   it('does not recreate a token that was removed from tokens.json', async () => {
@@ -148,12 +148,12 @@ describe('renewal', () => {
     const clock = manualClock()
     const firstPki = await loadPki(dir, { clock })
     await clock.advance(2 * 365 * DAY_MS)
-    const second = await loadPki(dir, { clock })
-    expectConsistent(second)
-    expect(second.caCert).toBe(firstPki.caCert)
-    expect(second.admin.key).toBe(firstPki.admin.key)
-    expect(Date.parse(parseCert(second.admin.cert).validTo)).toBe(clock.nowMs() + 365 * DAY_MS)
-    expect(second.writtenFiles[1]).toEqual({
+    const secondPki = await loadPki(dir, { clock })
+    expectConsistent(secondPki)
+    expect(secondPki.caCert).toBe(firstPki.caCert)
+    expect(secondPki.admin.key).toBe(firstPki.admin.key)
+    expect(Date.parse(parseCert(secondPki.admin.cert).validTo)).toBe(clock.nowMs() + 365 * DAY_MS)
+    expect(secondPki.writtenFiles[1]).toEqual({
       file: 'admin.crt',
       reason: `it expires at ${parseCert(firstPki.admin.cert).validTo}`,
     })
@@ -164,12 +164,12 @@ describe('renewal', () => {
     const clock = manualClock()
     const firstPki = await loadPki(dir, { clock })
     await clock.advance((3_650 - 394) * DAY_MS)
-    const second = await loadPki(dir, { clock })
-    expect(second.caCert).not.toBe(firstPki.caCert)
-    expectConsistent(second)
-    expect(parseCert(second.servingCert).verify(parseCert(firstPki.caCert).publicKey)).toBe(true)
-    expect(parseCert(second.servingCert).checkIssued(parseCert(firstPki.caCert))).toBe(true)
-    expect(parseCert(firstPki.admin.cert).checkIssued(parseCert(second.caCert))).toBe(true)
+    const secondPki = await loadPki(dir, { clock })
+    expect(secondPki.caCert).not.toBe(firstPki.caCert)
+    expectConsistent(secondPki)
+    expect(parseCert(secondPki.servingCert).verify(parseCert(firstPki.caCert).publicKey)).toBe(true)
+    expect(parseCert(secondPki.servingCert).checkIssued(parseCert(firstPki.caCert))).toBe(true)
+    expect(parseCert(firstPki.admin.cert).checkIssued(parseCert(secondPki.caCert))).toBe(true)
   })
 
   it('replaces certificates that are not valid yet', async () => {
@@ -248,10 +248,10 @@ describe('a damaged directory', () => {
     const dir = createDirectory()
     const firstPki = await loadPki(dir)
     rmSync(join(dir, file))
-    const second = await loadPki(dir)
-    expectConsistent(second)
-    expect(second.caCert).toBe(firstPki.caCert)
-    expect(writtenFileNames(second)).toEqual(file.endsWith('.key') ? [file, file.replace('.key', '.crt')] : [file])
+    const secondPki = await loadPki(dir)
+    expectConsistent(secondPki)
+    expect(secondPki.caCert).toBe(firstPki.caCert)
+    expect(writtenFileNames(secondPki)).toEqual(file.endsWith('.key') ? [file, file.replace('.key', '.crt')] : [file])
   })
 
   it('is rejected if the key of the CA is missing', async () => {
@@ -285,12 +285,12 @@ describe('a damaged directory', () => {
     writeFileSync(join(dir, 'serving.crt'), foreignPki.servingCert)
     writeFileSync(join(dir, 'viewer.key'), firstPki.admin.key)
     writeFileSync(join(dir, 'viewer.crt'), firstPki.admin.cert)
-    const second = await loadPki(dir)
-    expect(second.writtenFiles).toEqual([
+    const secondPki = await loadPki(dir)
+    expect(secondPki.writtenFiles).toEqual([
       { file: 'serving.crt', reason: 'it was issued by another CA' },
       { file: 'viewer.crt', reason: 'it had another subject' },
     ])
-    expectConsistent(second)
+    expectConsistent(secondPki)
   })
 
   it.each([
@@ -318,7 +318,7 @@ describe('a damaged directory', () => {
     await expect(loadPki(dir)).rejects.toThrow(`tokens.json: ${reason}.`)
   })
 
-  it('SYS-22 whose keys and tokens other users can read is made private again', async () => {
+  it('whose keys and tokens other users can read is made private again', async () => {
     const dir = createDirectory()
     await loadPki(dir)
     for (const name of ['ca.key', 'admin.key', 'tokens.json']) chmodSync(join(dir, name), 0o644)

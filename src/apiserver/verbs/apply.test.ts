@@ -33,7 +33,7 @@ const ownersOf = ({ metadata: { managedFields = [] } }: Json) =>
 const getObject = async (url: string) => (await api.get(url)).json
 
 describe('apply', () => {
-  it('PIO-1 lets two managers own an amount that they specify in different units', async () => {
+  it('lets two managers own an amount that they specify in different units', async () => {
     const claim = (throughput: string | number) => ({
       apiVersion: 'v1',
       kind: 'PersistentVolumeClaim',

@@ -299,7 +299,7 @@ describe('POST of a specific kind', () => {
     })
   })
 
-  it('CAP-1 rejects a capacity object with an invalid name with 422', async () => {
+  it('SYS-10 rejects a capacity object with an invalid name with 422', async () => {
     const body = { metadata: { name: '#%123-invalid-name' }, storageClassName: '' }
     const { status, json } = await api.post('/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities', body)
     expect({ status, reason: json.reason }).toEqual({ status: 422, reason: 'Invalid' })

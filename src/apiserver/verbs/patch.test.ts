@@ -31,7 +31,7 @@ describe('PATCH', () => {
     expect((await api.patch(`${MAPS}/a`, operations, 'json')).json.data).toEqual({ l: '2', moved: '1', new: '3' })
   })
 
-  it('VAC-5 sets an absent field by the replace operation of a JSON patch, as the Kubernetes volume-modify tests do', async () => {
+  it('sets an absent field by the replace operation of a JSON patch, as the Kubernetes volume-modify tests do', async () => {
     const claims = '/api/v1/namespaces/default/persistentvolumeclaims'
     const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, volumeName: 'v' }
     await api.post(claims, { metadata: { name: 'c' }, spec })

@@ -22,7 +22,7 @@ afterEach(() => api.store.close())
 const getSet = async () => (await api.get(`${SETS}/web`)).json
 
 describe('statefulsets/scale', () => {
-  it('SYS-27 is a Scale with the number of replicas and the selector', async () => {
+  it('is a Scale with the number of replicas and the selector', async () => {
     const { status, json } = await api.get(SCALE)
     expect(status).toBe(200)
     expect(json).toMatchObject({
@@ -34,7 +34,7 @@ describe('statefulsets/scale', () => {
     })
   })
 
-  it('SYS-27 changes only the replicas with PUT, if the resourceVersion is current', async () => {
+  it('changes only the replicas with PUT, if the resourceVersion is current', async () => {
     const scale = (await api.get(SCALE)).json
     const before = await getSet()
     const { status, json } = await api.put(SCALE, { ...scale, spec: { replicas: 5 } })
@@ -49,13 +49,13 @@ describe('statefulsets/scale', () => {
     ['merge', { spec: { replicas: 4 } }],
     ['strategic-merge', { spec: { replicas: 4 } }],
     ['json', [{ op: 'replace', path: '/spec/replicas', value: 4 }]],
-  ] as const)('SYS-27 can be changed with a patch of type %s', async (type, patch) => {
+  ] as const)('can be changed with a patch of type %s', async (type, patch) => {
     const { status, json } = await api.patch(SCALE, patch, type)
     expect([status, json.kind, json.spec]).toEqual([200, 'Scale', { replicas: 4 }])
     expect((await getSet()).spec.replicas).toBe(4)
   })
 
-  it('SYS-27 records its field manager', async () => {
+  it('records its field manager', async () => {
     await api.patch(`${SCALE}?fieldManager=scaler`, { spec: { replicas: 3 } }, 'merge')
     const entry = (await getSet()).metadata.managedFields.find(({ manager }: any) => manager === 'scaler')
     expect(entry).toMatchObject({ subresource: 'scale', fieldsV1: { 'f:spec': { 'f:replicas': {} } } })

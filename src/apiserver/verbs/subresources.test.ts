@@ -27,7 +27,7 @@ describe('pods/binding', () => {
     expect((await getPod()).spec.nodeName).toBe('n1')
   })
 
-  it('SYS-4 keeps metadata.generation, and clears status.nominatedNodeName', async () => {
+  it('keeps metadata.generation, and clears status.nominatedNodeName', async () => {
     await api.patch(`${PODS}/p/status`, { status: { nominatedNodeName: 'n2' } }, 'merge')
     const podBefore = await getPod()
     expect(podBefore.status.nominatedNodeName).toBe('n2')
@@ -63,7 +63,7 @@ describe('pods/binding', () => {
 })
 
 describe('pods/status', () => {
-  it('SYS-4 keeps observedGeneration of status and conditions if a write omits it', async () => {
+  it('keeps observedGeneration of status and conditions if a write omits it', async () => {
     const readyCondition = { type: 'Ready', status: 'False', observedGeneration: 1 }
     await api.patch(`${PODS}/p/status`, { status: { observedGeneration: 1, conditions: [readyCondition] } }, 'merge')
     const { observedGeneration: _, ...withoutGeneration } = readyCondition
@@ -80,7 +80,7 @@ describe('pods/ephemeralcontainers', () => {
   const add = (...ephemeralContainers: object[]) =>
     api.patch(`${PODS}/p/ephemeralcontainers`, { spec: { ephemeralContainers } })
 
-  it('SYS-26 adds containers, with defaults, and changes nothing else', async () => {
+  it('adds containers, with defaults, and changes nothing else', async () => {
     const { status, json } = await api.patch(`${PODS}/p/ephemeralcontainers`, {
       metadata: { labels: { a: 'b' } },
       spec: { activeDeadlineSeconds: 5, ephemeralContainers: [{ name: 'debug', image: 'busybox' }] },
@@ -104,13 +104,13 @@ describe('pods/ephemeralcontainers', () => {
     [{ name: 'd', image: 'i', resources: { limits: { cpu: '1' } } }, 'resources: Forbidden'],
     [{ name: 'd', image: 'i', targetContainerName: 'none' }, 'targetContainerName: Not found'],
     [{ name: 'd' }, 'image: Required value'],
-  ])('SYS-26 rejects %j', async (container, message) => {
+  ])('rejects %j', async (container, message) => {
     const { status, json } = await add(container)
     expect([status, json.message]).toEqual([422, expect.stringContaining(message)])
     expect((await getPod()).spec.ephemeralContainers).toBeUndefined()
   })
 
-  it('SYS-26 rejects a change or the removal of a container', async () => {
+  it('rejects a change or the removal of a container', async () => {
     await add({ name: 'debug', image: 'busybox' })
     expect((await add({ name: 'debug', image: 'other' })).json.message).toContain('"debug" may not be changed')
     const body = { ...(await getPod()), spec: { ...(await getPod()).spec, ephemeralContainers: [] } }

@@ -377,7 +377,7 @@ describe('content negotiation of a watch', () => {
 })
 
 describe('a slow client', () => {
-  it('SYS-10 is disconnected if its backlog is too large, and its store watch is closed', async () => {
+  it('SYS-19 is disconnected if its backlog is too large, and its store watch is closed', async () => {
     const { server, post, store } = await createServerFixture()
     const previousWatchers = store.stats().watchers
     const { stream } = await server.handle({
@@ -417,7 +417,7 @@ describe('a slow client', () => {
     expect(store.stats().watchers).toBe(previousWatchers)
   })
 
-  it('SYS-10 receives the initial events of a large collection as fast as it reads them', async () => {
+  it('SYS-19 receives the initial events of a large collection as fast as it reads them', async () => {
     const client = await openUnreadWatch()
     while (!client.lines().some((line) => line.includes('initial-events-end'))) {
       expect(client.endReason).toBeUndefined()
@@ -428,7 +428,7 @@ describe('a slow client', () => {
     expect(client.lines().filter((line) => line.includes('"ADDED"') && line.includes('"blob"'))).toHaveLength(25)
   })
 
-  it('SYS-10 is disconnected if it does not read the initial events for a minute', async () => {
+  it('SYS-19 is disconnected if it does not read the initial events for a minute', async () => {
     const client = await openUnreadWatch()
     for (let tick = 0; tick < 20; tick++) await nextTick()
     await api.clock.advance(59_000)
@@ -451,7 +451,7 @@ describe('a slow client', () => {
 })
 
 describe('a client that accepts YAML', () => {
-  it('SYS-19 shares the encoded events of a watch with other clients', async () => {
+  it('shares the encoded events of a watch with other clients', async () => {
     api = await createServerFixture()
     const chunks: Uint8Array[] = []
     for (const accept of ['application/json', 'application/yaml']) {

@@ -159,7 +159,7 @@ describe('the attributes class of a claim', () => {
     ])
   })
 
-  it('VAC-12 is dropped without an error while the feature gate is disabled, unless the claim already has one', () => {
+  it('is dropped without an error while the feature gate is disabled, if the claim has none', () => {
     const { object, errors } = setClass(aClaim(), 'gold', CLASSES_DISABLED)
     expect(errors).toEqual([])
     expect(object.spec?.volumeAttributesClassName).toBeUndefined()

@@ -106,14 +106,16 @@ describe('the attributes class of a volume', () => {
     ])
   })
 
-  it('VAC-12 cannot change while the feature gate is disabled', () => {
+  it('VAC-12 is kept, and cannot change, while the feature gate is disabled', () => {
     expect(setClass('silver', 'gold', GATE_DISABLED).errors).toEqual([
       'spec.volumeAttributesClassName: Forbidden: update is forbidden when the VolumeAttributesClass feature gate is disabled',
     ])
-    expect(setClass('silver', 'silver', GATE_DISABLED).errors).toEqual([])
+    const { object, errors } = setClass('silver', 'silver', GATE_DISABLED)
+    expect(errors).toEqual([])
+    expect(object.spec).toHaveProperty('volumeAttributesClassName', 'silver')
   })
 
-  it('VAC-12 is dropped while the feature gate is disabled, unless the volume already has one', () => {
+  it('is dropped while the feature gate is disabled, if the volume has none', () => {
     const { object, errors } = setClass(undefined, 'gold', GATE_DISABLED)
     expect(errors).toEqual([])
     expect(object.spec).not.toHaveProperty('volumeAttributesClassName')
