@@ -19,11 +19,11 @@ describe('normalizeThroughput', () => {
     ['-5', '-5'],
     ['500m', '500m'],
     ['100MiB/s', '100MiB/s'],
-  ])('PIO-1 normalizes %s to %s', (input, normalizedText) => {
+  ])('normalizes %s to %s', (input, normalizedText) => {
     expect(normalizeThroughput(input)).toBe(normalizedText)
   })
 
-  it('PIO-1 is idempotent', () => {
+  it('is idempotent', () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 2n ** 50n), (amount) => {
         const normalizedText = normalizeThroughput(String(amount))
@@ -32,7 +32,7 @@ describe('normalizeThroughput', () => {
     )
   })
 
-  it('PIO-1 returns at least 1Mi for every positive integer', () => {
+  it('returns at least 1Mi for every positive integer', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1 }), (amount) => {
         expect(quantityToBytes(normalizeThroughput(String(amount)))).toBeGreaterThanOrEqual(1_048_576n)

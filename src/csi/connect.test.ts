@@ -165,7 +165,7 @@ describe('connectDriver', () => {
     },
   }
   for (const [ending, endStream] of Object.entries(endings)) {
-    it(`PROV-12 rejects with an uncertain outcome if the stream ends ${ending}`, async () => {
+    it(`rejects with an uncertain outcome if the stream ends ${ending}`, async () => {
       fixture = await startSocketFixture()
       const server = createHttp2Server().on('stream', (stream) => {
         stream.on('error', () => {})

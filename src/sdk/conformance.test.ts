@@ -15,7 +15,7 @@ describe('testProvisioner', () => {
     expect([...volumeTiers]).toEqual([])
   })
 
-  it('PROV-12 PROV-17 repeats the request with the parameters of another class, which must be valid', async () => {
+  it('PROV-17 repeats the request with the parameters of another class, which must be valid', async () => {
     const requestedTiers = new Set<string>()
     const { plugin } = createMemoryPlugin()
     const { provision } = plugin
@@ -33,7 +33,7 @@ describe('testProvisioner', () => {
     await expect(result).rejects.toThrow('otherParameters: Class "another" has "warp"')
   })
 
-  it('PROV-12 PROV-17 accepts a provisioner that reports an unknown outcome for the other class', async () => {
+  it('PROV-17 accepts a provisioner that reports an unknown outcome for the other class', async () => {
     const { plugin } = createMemoryPlugin()
     const { provision } = plugin
     plugin.provision = async (request, call) => {

@@ -153,7 +153,7 @@ describe('chooseVolume', () => {
     expect(chosenName({}, [{ ...gold, claim: { name: 'c' } }])).toBeUndefined()
   })
 
-  it('PROV-14 never chooses a volume whose deletion was requested, not even a reserved one', () => {
+  it('never chooses a volume whose deletion was requested, not even a reserved one', () => {
     const annotations = { [DELETION_REQUESTED_ANNOTATION]: '2026-01-01T00:00:00Z' }
     expect(chosenName({}, [{ annotations }])).toBeUndefined()
     expect(chosenName({}, [{ annotations, claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
@@ -165,7 +165,7 @@ describe('chooseVolume', () => {
     ).toBe('free')
   })
 
-  it('VAC-12 ignores an absent attributes class only on a volume that was provisioned for the claim', () => {
+  it('ignores an absent attributes class only on a volume that was provisioned for the claim', () => {
     const goldClaim = { spec: { volumeAttributesClassName: 'gold' } }
     const annotations = { 'pv.kubernetes.io/provisioned-by': 'd.example.com' }
     const provisionedVolume = { annotations, claim: { name: 'c', uid: 'uid-c' } }

@@ -23,7 +23,7 @@ const isServed = ({ group, version, plural }: WatchedResource): boolean =>
 const informers = { ...CORE_INFORMERS, ...SIDECAR_INFORMERS }
 
 describe('ALL_KINDS', () => {
-  it.each(Object.keys(informers))('CAP-19 SYS-29 includes the resource of the informer %s', (informer) => {
+  it.each(Object.keys(informers))('CAP-19 includes the resource of the informer %s', (informer) => {
     expect(isServed(parseInformer(informer))).toBe(true)
   })
 })

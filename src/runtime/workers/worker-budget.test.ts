@@ -33,7 +33,7 @@ function joinQueue(budget: WorkerBudget) {
 }
 
 describe('a worker budget', () => {
-  it('PLUS-5 keeps workers for a queue while another has more keys than workers', () => {
+  it('keeps workers for a queue while another has more keys than workers', () => {
     const budget = createWorkerBudget(8)
     const [claims, attachments] = [joinQueue(budget), joinQueue(budget)]
     claims.add(1_000)
@@ -42,7 +42,7 @@ describe('a worker budget', () => {
     expect(attachments.state).toEqual({ running: 1, ready: 0 })
   })
 
-  it('PLUS-5 gives a worker that becomes free to the waiting queue with the fewest workers', () => {
+  it('gives a worker that becomes free to the waiting queue with the fewest workers', () => {
     const budget = createWorkerBudget(8)
     const [claims, attachments] = [joinQueue(budget), joinQueue(budget)]
     claims.add(1_000)
@@ -52,7 +52,7 @@ describe('a worker budget', () => {
     expect([claims.state.running, attachments.state.running]).toEqual([4, 4])
   })
 
-  it('PLUS-5 gives every queue a worker if it has fewer workers than queues', () => {
+  it('gives every queue a worker if it has fewer workers than queues', () => {
     const budget = createWorkerBudget(1)
     const queues = [joinQueue(budget), joinQueue(budget), joinQueue(budget)]
     for (const queue of queues) queue.add(2)
@@ -101,7 +101,7 @@ describe('a worker budget', () => {
     )
   })
 
-  it('PLUS-5 limits the total number of workers, and processes the keys of one queue while those of another are blocked', async () => {
+  it('limits the total number of workers, and processes the keys of one queue while those of another are blocked', async () => {
     const workerBudget = createWorkerBudget(4)
     const common = { clock: manualClock(), random: () => 0.5, workers: 100, workerBudget }
     const [claims, attachments] = ['claims', 'attachments'].map((name) => createWorkQueue({ ...common, name }))

@@ -82,7 +82,7 @@ describe("a claim's status", () => {
     )
   })
 
-  it('VAC-12 keeps only stored attributes fields while the feature gate is disabled', () => {
+  it('keeps only stored attributes fields while the feature gate is disabled', () => {
     const gates = 'VolumeAttributesClass=false'
     const status = { currentVolumeAttributesClassName: 'gold', modifyVolumeStatus: { status: 'Pending' as const } }
     expect(setStatus(status, { gates }).object.status).toEqual({ phase: 'Bound' })

@@ -105,7 +105,7 @@ describe('creating a claim', () => {
     }
   })
 
-  it('VAC-12 drops the attributes class with a warning while the feature gate is disabled', () => {
+  it('drops the attributes class with a warning while the feature gate is disabled', () => {
     const gates = 'VolumeAttributesClass=false'
     const { object, errors, warnings } = tryCreate(kind, aClaim({ volumeAttributesClassName: 'Gold!' }), { gates })
     expect(errors).toEqual([])

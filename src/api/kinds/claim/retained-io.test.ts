@@ -71,7 +71,7 @@ describe('iops and throughput that a claim no longer requests', () => {
     expect(chargesOf(updateRequests(bound, {}).object)).toEqual(MARK)
   })
 
-  it('PIO-7 do not allow a smaller size while the feature gate is disabled', () => {
+  it('do not allow a smaller size while the feature gate is disabled', () => {
     const gateDisabled = { gates: 'RecoverExpansionFailure=false' }
     const claim = aBoundClaim({ iops: '800' }, { iops: '800' })
     delete claim.spec?.allocatedResources

@@ -10,11 +10,11 @@ describe('a controller revision', () => {
     ['revision: Invalid value: -1: must be greater than or equal to 0', { revision: -1 }],
     ['data: Required value: data is mandatory', { data: undefined }],
     ['data: Required value: data must be a valid JSON object', { data: ['x'] }],
-  ])('SYS-27 is rejected with %s', (message, fields) => {
+  ])('is rejected with %s', (message, fields) => {
     expect(tryCreate(kind, { ...body, ...fields }).errors).toEqual([message])
   })
 
-  it('SYS-27 can change its number, but not its data', () => {
+  it('can change its number, but not its data', () => {
     const { object } = tryCreate(kind, body)
     expect(tryUpdate(kind, object, (draft) => (draft.revision = 7)).errors).toEqual([])
     expect(tryUpdate(kind, object, (draft) => (draft.data = { spec: { x: 1 } })).errors).toEqual([
@@ -22,7 +22,7 @@ describe('a controller revision', () => {
     ])
   })
 
-  it('SYS-27 has a table row with its controller', () => {
+  it('has a table row with its controller', () => {
     const cellsOf = (object: Parameters<(typeof kind.columns)[0]['cell']>[0]) =>
       kind.columns.map((column) => column.cell(object, { nowMs: 0 }))
     const { object } = tryCreate(kind, body)

@@ -39,7 +39,7 @@ describe('CSIStorageCapacity', () => {
     expect(tryCreate(kind, aCapacity(fields)).errors).toEqual([expect.stringMatching(message)])
   })
 
-  it('CAP-1 rejects the invalid name with which provisioners probe the API', () => {
+  it('rejects the invalid name with which provisioners probe the API', () => {
     expect(kind.nameErrors('#%123-invalid-name')).toHaveLength(1)
   })
 

@@ -55,7 +55,7 @@ describe('a priority class', () => {
     expect(errors).toEqual([])
   })
 
-  it('SYS-27 has the Kubernetes columns and the short name pc', () => {
+  it('has the Kubernetes columns and the short name pc', () => {
     expect(kind.shortNames).toEqual(['pc'])
     expect(kind.columns.map(({ name }) => name)).toEqual(['Name', 'Value', 'Global-Default', 'Age', 'PreemptionPolicy'])
     const { object } = tryCreate(kind, aClass())

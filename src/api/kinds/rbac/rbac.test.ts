@@ -13,7 +13,7 @@ describe('Role and ClusterRole', () => {
   const roleErrors = (rule: object) => tryCreate(roleKind, { metadata, rules: [rule] }).errors
   const clusterRoleErrors = (rule: object) => tryCreate(clusterRoleKind, { metadata, rules: [rule] }).errors
 
-  it('SYS-9 accept resource rules, and paths in cluster roles only', () => {
+  it('accept resource rules, and paths in cluster roles only', () => {
     const pathRule = { verbs: ['get'], nonResourceURLs: ['/metrics'] }
     expect(roleErrors(RULE)).toEqual([])
     expect(clusterRoleErrors(RULE)).toEqual([])
@@ -23,7 +23,7 @@ describe('Role and ClusterRole', () => {
     ])
   })
 
-  it('SYS-9 reject incomplete and mixed rules', () => {
+  it('reject incomplete and mixed rules', () => {
     expect(clusterRoleErrors({ ...RULE, verbs: [] })).toEqual([
       'rules[0].verbs: Required value: verbs must contain at least one value',
     ])
@@ -36,7 +36,7 @@ describe('Role and ClusterRole', () => {
     ])
   })
 
-  it('SYS-9 require selectors in an aggregation rule', () => {
+  it('require selectors in an aggregation rule', () => {
     const aggregationErrors = (aggregationRule: object) =>
       tryCreate(clusterRoleKind, { metadata, rules: [], aggregationRule }).errors
     expect(aggregationErrors({ clusterRoleSelectors: [{ matchLabels: { a: 'b' } }] })).toEqual([])
@@ -53,7 +53,7 @@ describe('RoleBinding and ClusterRoleBinding', () => {
   const roleRef = { apiGroup: GROUP, kind: 'ClusterRole', name: 'view' }
   const bindingOfSubject = (fields: object) => ({ metadata, roleRef, subjects: [{ name: 'x', ...fields }] })
 
-  it('SYS-9 default the API groups of the role and of users, but not of service accounts', () => {
+  it('default the API groups of the role and of users, but not of service accounts', () => {
     const { object, errors } = tryCreate(clusterRoleBindingKind, {
       metadata,
       roleRef: { kind: 'ClusterRole', name: 'view' },
@@ -67,7 +67,7 @@ describe('RoleBinding and ClusterRoleBinding', () => {
     expect(object.subjects?.map(({ apiGroup }) => apiGroup)).toEqual([GROUP, undefined])
   })
 
-  it('SYS-9 accept a role only in a role binding', () => {
+  it('accept a role only in a role binding', () => {
     const binding = { metadata, roleRef: { ...roleRef, kind: 'Role' } }
     expect(tryCreate(roleBindingKind, binding).errors).toEqual([])
     expect(tryCreate(clusterRoleBindingKind, binding).errors).toEqual([
@@ -75,7 +75,7 @@ describe('RoleBinding and ClusterRoleBinding', () => {
     ])
   })
 
-  it('SYS-9 reject invalid subjects', () => {
+  it('reject invalid subjects', () => {
     expect(tryCreate(roleBindingKind, bindingOfSubject({ kind: 'ServiceAccount' })).errors).toEqual([])
     expect(tryCreate(clusterRoleBindingKind, bindingOfSubject({ kind: 'ServiceAccount' })).errors).toEqual([
       'subjects[0].namespace: Required value',
@@ -91,7 +91,7 @@ describe('RoleBinding and ClusterRoleBinding', () => {
     ])
   })
 
-  it('SYS-9 reject a change to the role', () => {
+  it('reject a change to the role', () => {
     const { object } = tryCreate(roleBindingKind, { metadata, roleRef })
     const { errors } = tryUpdate(roleBindingKind, object, { metadata, roleRef: { ...roleRef, name: 'edit' } })
     expect(errors).toEqual([

@@ -165,17 +165,17 @@ describe('a stateful set', () => {
     expect(tryStatus(kind, storedSet, (draft) => (draft.status = status)).errors).toContain(message)
   })
 
-  it('SYS-27 always has the counters of Kubernetes in its status', () => {
+  it('always has the counters of Kubernetes in its status', () => {
     const { object, errors } = tryStatus(kind, storedSet, (draft) => delete draft.status)
     expect(errors).toEqual([])
     expect(object.status).toEqual({ replicas: 0, availableReplicas: 0 })
   })
 
-  it('SYS-27 causes a warning if its history has no limit', () => {
+  it('causes a warning if its history has no limit', () => {
     expect(tryCreate(kind, createBody({ revisionHistoryLimit: -1 })).warnings).toHaveLength(1)
   })
 
-  it('SYS-27 has a scale and table rows as in Kubernetes', () => {
+  it('has a scale and table rows as in Kubernetes', () => {
     const set = { ...storedSet, status: { replicas: 3, readyReplicas: 2 } }
     expect(readScale(set)).toMatchObject({ spec: { replicas: 1 }, status: { replicas: 3, selector: 'app=web' } })
     expect(kind.columns.map(({ name }) => name)).toEqual(['Name', 'Ready', 'Age', 'Containers', 'Images'])

@@ -136,7 +136,7 @@ describe('the table of storage classes', () => {
   const formatNames = (siblings: StorageClass[]) =>
     siblings.map((row) => cellOf(kind.columns[0]!, row, { nowMs: 0, siblings }))
 
-  it('PROV-3 marks the newest default class in lists, or the first by name of several that are equally new', () => {
+  it('marks the newest default class in lists, or the first by name of several that are equally new', () => {
     expect(formatNames([olderClass, newerClass, otherClass])).toEqual(['older', 'newer (default)', 'plain'])
     expect(formatNames([newerClass, sameAgeClass, olderClass])).toEqual(['newer', 'a-twin (default)', 'older'])
     expect(formatNames([otherClass])).toEqual(['plain'])

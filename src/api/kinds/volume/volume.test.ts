@@ -71,7 +71,7 @@ describe('creating a volume', () => {
     ])
   })
 
-  it('PROV-2 rejects an invalid class name', () => {
+  it('rejects an invalid class name', () => {
     expect(tryCreate(kind, aVolume({ storageClassName: 'Fast!' })).errors[0]).toMatch(
       /^spec\.storageClassName: Invalid value: "Fast!": a lowercase RFC 1123 subdomain/,
     )
@@ -83,7 +83,7 @@ describe('creating a volume', () => {
     ).toEqual([])
   })
 
-  it('VAC-12 drops the attributes class without an error while the feature gate is disabled', () => {
+  it('drops the attributes class without an error while the feature gate is disabled', () => {
     const gates = 'VolumeAttributesClass=false'
     const { object, errors } = tryCreate(kind, aVolume({ volumeAttributesClassName: '' }), { gates })
     expect(errors).toEqual([])
