@@ -1,5 +1,5 @@
-// Describes why the API server rejects a new claim or pod: a violated limit range or an exceeded quota. Also lists the objects of a
-// snapshot that a quota counts.
+// Describes why the API server rejects a new claim or pod: a violated limit range or an exceeded quota. Also lists the objects of
+// a snapshot that a quota counts.
 import type { LimitRange } from '../api/kinds/limit-range/limit-range-schema.ts'
 import { formatQuantity } from '../api/quantity.ts'
 import { type Change, formatAmounts, type ListObjects, type QuotaAccount } from '../api/quota/index.ts'

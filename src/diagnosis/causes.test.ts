@@ -82,7 +82,7 @@ describe('the diagnosis of a pending claim that names its volume', () => {
     const diagnosis = diagnoseIn({ claims: [named], volumes: [volume('disk-12', 'other')] }, claim)
     expect(diagnosis).toMatchObject({
       reason: 'VolumeNotFound',
-      message: 'the claim names the volume "disk-1" in spec.volumeName, which does not exist; similar names: disk-12',
+      message: 'the volume "disk-1", which the claim names in spec.volumeName, does not exist; similar names: disk-12',
       fixes: [
         { message: 'create the volume disk-1' },
         { command: 'kubectl -n shop delete pvc data', losesData: false },

@@ -121,7 +121,7 @@ function diagnoseLost(claim: Claim, message: string): Diagnosis {
     subject: claimSubject(claim),
     state: 'failed',
     reason: 'ClaimLost',
-    message: `${message} It was bound to ${JSON.stringify(claim.spec?.volumeName ?? '')}.`,
+    message: `${message} The claim was bound to the volume ${JSON.stringify(claim.spec?.volumeName ?? '')}.`,
     fixes: [
       fix('if the storage still exists, create a volume of the same name for it, with a claimRef to this claim'),
       destructiveFix(
@@ -206,8 +206,8 @@ function describePlacement(storageClass: Readonly<StorageClass> | undefined): st
   const parsed = storageClass && readPlacement(storageClass)
   if (!parsed) return ''
   return parsed.is === 'invalid'
-    ? `; its placement policy is ignored: ${parsed.message}`
-    : `; of the nodes with enough space, its placement policy ${formatPlacement(parsed.placement)} selects one`
+    ? `; the placement policy of the class is ignored: ${parsed.message}`
+    : `; of the nodes with enough space, the placement policy ${formatPlacement(parsed.placement)} of the class selects one`
 }
 
 function diagnoseMissingClass(claim: Claim, className: string, cluster: Cluster): Diagnosis {

@@ -3,6 +3,7 @@ import type { Stored } from '../api/kind.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import type { Event } from '../api/kinds/event/event-schema.ts'
 import type { Operation } from '../api/kinds/operation/operation-schema.ts'
+import { hasTerminated } from '../api/kinds/pod/has-terminated.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../client/index.ts'
 import { createVolumeIndex } from '../controllers/binding/index.ts'
@@ -22,7 +23,7 @@ export interface Cluster {
   readonly caches: SchedulerCaches
   /** The volumes that the binding controller considers for a claim: free ones, and those whose claimRef names the claim. */
   readonly volumeIndex: VolumeCandidates
-  /** Returns the pods that use the claim and have not ended. */
+  /** Returns the pods that use the claim and have not terminated. */
   podsUsing(claimKey: ObjectKey): readonly StoredPod[]
   /** Returns the events about the object, the newest first. */
   eventsOf(subject: Subject): readonly Readonly<Event>[]
@@ -52,7 +53,7 @@ export function createCluster(snapshot: Snapshot, options: ClusterOptions = {}):
     snapshot,
     caches,
     volumeIndex,
-    podsUsing: (claimKey) => caches.pods.byIndex(BY_CLAIM, claimKey).filter((pod) => !hasEnded(pod)),
+    podsUsing: (claimKey) => caches.pods.byIndex(BY_CLAIM, claimKey).filter((pod) => !hasTerminated(pod)),
     eventsOf: (subject) => newestFirst(snapshot.events.filter((event) => isAbout(event, subject))),
     operationsOf: (subject) => snapshot.operations.filter(({ object }) => isReferenceTo(object, subject)),
     evaluate(pod) {
@@ -63,8 +64,6 @@ export function createCluster(snapshot: Snapshot, options: ClusterOptions = {}):
       snapshot.missingRules.filter(({ list }) => lists.includes(list)).map(({ rule }) => rule),
   }
 }
-
-const hasEnded = ({ status }: StoredPod): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
 const isAbout = ({ involvedObject }: Readonly<Event>, subject: Subject): boolean =>
   isReferenceTo(involvedObject, subject)

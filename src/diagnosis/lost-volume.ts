@@ -58,6 +58,8 @@ function describePolicy({ spec }: Readonly<PersistentVolume>, cluster: Cluster):
     return `the policy of the class ${className} for lost volumes is invalid and counts as wait: ${parsed.message}`
   const { policy } = parsed
   const isKept = policy.do === 'delete' && spec?.persistentVolumeReclaimPolicy !== 'Delete'
-  const exception = isKept ? ', and its reclaim policy Retain prevents the deletion' : ''
+  const exception = isKept
+    ? `, and the reclaim policy ${spec?.persistentVolumeReclaimPolicy ?? 'Retain'} of the volume prevents the deletion`
+    : ''
   return `the policy of the class ${className} for lost volumes is ${formatLostVolumePolicy(policy)}${exception}`
 }

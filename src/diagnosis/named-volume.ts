@@ -1,4 +1,5 @@
-// Diagnoses an unbound claim that names its volume in spec.volumeName: the volume does not exist, or cannot be bound to the claim.
+// Diagnoses an unbound claim that names its volume in spec.volumeName: the volume does not exist, or cannot be bound to the
+// claim.
 import type { Cluster } from './cluster.ts'
 import { type Diagnosis, fix } from './diagnosis.ts'
 import { findSimilarNames } from './similar-names.ts'
@@ -24,7 +25,7 @@ export function diagnoseNamedVolume(
     subject,
     state: 'failed',
     reason: 'VolumeNotFound',
-    message: `the claim names the volume ${JSON.stringify(volumeName)} in spec.volumeName, which does not exist${hint}`,
+    message: `the volume ${JSON.stringify(volumeName)}, which the claim names in spec.volumeName, does not exist${hint}`,
     fixes: [
       fix(`create the volume ${volumeName}`),
       fix('or recreate the claim, which is bound to no volume, with another spec.volumeName or none', command),

@@ -21,7 +21,7 @@ export function diagnoseNode(node: Readonly<Stored<Node>>, cluster: Cluster): Di
   return {
     ...health,
     state,
-    ...(cause ? { reason: cause.reason, message: `${health.message}; a driver on it is not ready` } : {}),
+    ...(cause ? { reason: cause.reason, message: `${health.message}; a driver on the node is not ready` } : {}),
     ...(children.length > 0 ? { children } : {}),
   }
 }

@@ -12,20 +12,20 @@ export function findOperations(cluster: Cluster, subject: Subject, names: readon
   return [...operations.filter(hasFailed), ...operations.filter((operation) => !hasFailed(operation))]
 }
 
-/** Returns whether the last attempt failed. Its reason or the driver's answer stays set while the next attempt is running. */
+/** Whether the last attempt failed. The reason or the driver's error response stays set while the next attempt is running. */
 export const hasFailed = ({ phase, driverAnswer, reason }: Operation): boolean =>
   phase === 'Retrying' ||
   driverAnswer !== undefined ||
   (phase === 'Running' && reason !== undefined && !reason.startsWith('Waiting'))
 
-/** `csiOperation` determines what the code of the driver's answer means. */
+/** `csiOperation` determines what the code of the driver's error response means. */
 export function diagnoseOperation(operation: Operation, csiOperation: CsiOperation, { snapshot }: Cluster): Diagnosis {
   const { driverAnswer, reason, phase } = operation
   const finality = driverAnswer && finalityOf(driverAnswer.code, csiOperation)
   const sentences = [
     describeAttempts(operation, snapshot.nowMs),
     ...(driverAnswer
-      ? [`${driverAnswer.method} of ${driverAnswer.driver || 'the driver'} answered ${driverAnswer.code}`]
+      ? [`${driverAnswer.method} of ${driverAnswer.driver || 'the driver'} returned ${driverAnswer.code}`]
       : []),
     ...(finality ? [FINALITY_TEXTS[finality]] : []),
     ...describeNextAttempt(operation, snapshot.nowMs),

@@ -15,7 +15,7 @@ export function diagnosePod(pod: StoredPod, cluster: Cluster): Diagnosis {
   const subject = podSubject(pod)
   const phase = pod.status?.phase ?? 'Pending'
   if (phase === 'Succeeded' || phase === 'Failed') {
-    const message = `the pod has ended: ${pod.status?.message || pod.status?.reason || phase}`
+    const message = `the pod has terminated: ${pod.status?.message || pod.status?.reason || phase}`
     return { subject, state: phase === 'Failed' ? 'failed' : 'ready', reason: phase, message }
   }
   if (isBeingDeleted(pod)) return diagnoseDeletion(pod, cluster)

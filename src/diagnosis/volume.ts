@@ -42,13 +42,13 @@ function diagnoseBound({ spec }: Volume, subject: Subject, cluster: Cluster): Di
 
 function diagnoseReleased({ spec, status, metadata }: Volume, subject: Subject, cluster: Cluster): Diagnosis {
   const { namespace = '', name = '' } = spec?.claimRef ?? {}
-  const owner = `its claim ${namespace}/${name} was deleted`
+  const release = `the claim ${namespace}/${name} of the volume was deleted`
   const reasons = ['VolumeFailedDelete', 'VolumeFailedRecycle']
   const answer = lastFailure(cluster, subject, 'delete', { reasons })
   const children = answer ? { children: [answer] } : {}
   if (spec?.persistentVolumeReclaimPolicy === 'Delete') {
     const isFailed = status?.phase === 'Failed' || answer !== undefined
-    const message = `${owner}; the provisioner deletes the storage${isFailed ? ', and has failed' : ''}`
+    const message = `${release}; the provisioner deletes the storage${isFailed ? ', and has failed' : ''}`
     return {
       subject,
       state: isFailed ? 'failed' : 'waiting',
@@ -61,7 +61,7 @@ function diagnoseReleased({ spec, status, metadata }: Volume, subject: Subject, 
     subject,
     state: 'failed',
     reason: 'Released',
-    message: `${owner}; the reclaim policy Retain keeps the data, and no claim is bound to the volume`,
+    message: `${release}; ${describeReclaimPolicy(spec?.persistentVolumeReclaimPolicy)}`,
     fixes: [
       fix(
         'give the volume with its data to a new claim',
@@ -75,3 +75,9 @@ function diagnoseReleased({ spec, status, metadata }: Volume, subject: Subject, 
     ...children,
   }
 }
+
+/** Describes a policy other than Delete. */
+const describeReclaimPolicy = (policy = 'Retain'): string =>
+  policy === 'Retain'
+    ? 'the reclaim policy Retain keeps the data, and no claim is bound to the volume'
+    : `the reclaim policy ${policy} is not supported, so the data is kept and no claim is bound to the volume`

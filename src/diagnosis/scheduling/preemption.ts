@@ -18,7 +18,7 @@ export function diagnosePreemption(
       return { state: 'waiting', reason: 'WaitingForVictims', children: diagnoseVictims(pod, cluster) }
     case 'nominated': {
       const children = preemption.victims.map(({ pod: victim }): Diagnosis => {
-        const message = `its priority ${victim.spec?.priority ?? 0} is lower, so the scheduler deletes it to make room on ${preemption.nodeName}`
+        const message = `the pod has the lower priority ${victim.spec?.priority ?? 0}, so the scheduler deletes it to make room on ${preemption.nodeName}`
         return { subject: podSubject(victim as StoredPod), state: 'waiting', reason: 'PreemptionVictim', message }
       })
       return { state: 'waiting', reason: 'Preempting', children }
@@ -39,9 +39,12 @@ function diagnoseVictims(pod: StoredPod, { snapshot }: Cluster): Diagnosis[] {
     subject: podSubject(victim),
     state: 'waiting',
     reason: 'Terminating',
-    message: `it was preempted, and has yet to leave ${nominatedNodeName}`,
+    message: `the pod was preempted, and has not left ${nominatedNodeName} yet`,
     fixes: [
-      fix('see what delays its termination', `stowage why pod/${victim.metadata.name} -n ${victim.metadata.namespace}`),
+      fix(
+        'see what delays the termination of the pod',
+        `stowage why pod/${victim.metadata.name} -n ${victim.metadata.namespace}`,
+      ),
     ],
   }))
 }

@@ -1,4 +1,5 @@
 // Removes or drains nodes of a snapshot, and returns the pods that lose their node. Pure.
+import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import type { Claim, StoredPod } from '../cluster.ts'
 import type { Snapshot } from '../snapshot.ts'
 
@@ -20,7 +21,7 @@ interface ChangedNodes {
 export function changeNodes(snapshot: Snapshot, { removed, drained }: NodeChanges): ChangedNodes {
   const isOnChangedNode = ({ spec }: StoredPod) =>
     spec?.nodeName !== undefined && (removed.has(spec.nodeName) || drained.has(spec.nodeName))
-  const evicted = snapshot.pods.filter((pod) => isOnChangedNode(pod) && !hasEnded(pod) && !staysOnNode(pod))
+  const evicted = snapshot.pods.filter((pod) => isOnChangedNode(pod) && !hasTerminated(pod) && !staysOnNode(pod))
   const evictedUids = new Set(evicted.map(({ metadata }) => metadata.uid))
   const isOnRemovedNode = ({ spec }: StoredPod) => spec?.nodeName !== undefined && removed.has(spec.nodeName)
   const ephemeralClaims = snapshot.claims.filter(({ metadata }) =>
@@ -52,8 +53,6 @@ export function changeNodes(snapshot: Snapshot, { removed, drained }: NodeChange
       .map(({ metadata }) => `${metadata.namespace}/${metadata.name}`),
   }
 }
-
-const hasEnded = ({ status }: StoredPod): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
 const controllerOf = ({ metadata }: StoredPod) => metadata.ownerReferences?.find(({ controller }) => controller)
 

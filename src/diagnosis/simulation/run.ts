@@ -144,7 +144,7 @@ function bindImmediateClaims(
       createdVolumes.add(keyOfObject(claim))
       notes.add(
         `The class ${claimClassName(claim)} creates volumes before a node is selected: they are assumed to be usable on every ` +
-          'node, and are not subtracted from its capacity.',
+          'node, and are not subtracted from the capacity of the class.',
       )
       bindClaim(claim, createVolume(claim, undefined, caches), caches)
     }
