@@ -8,6 +8,7 @@ import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { isConfirmedOff } from '../api/kinds/node/fencing.ts'
 import { nodeKind } from '../api/kinds/node/node.ts'
 import type { Node } from '../api/kinds/node/node-schema.ts'
+import { hasTerminated } from '../api/kinds/pod/has-terminated.ts'
 import { podKind } from '../api/kinds/pod/pod.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { annotationOf, claimClassName } from '../api/kinds/shared/class-names.ts'
@@ -29,7 +30,7 @@ import {
   stuck,
 } from '../runtime/index.ts'
 import { SELECTED_NODE } from '../volumes/names.ts'
-import { claimsOf, isFinished } from './cluster/pod-info.ts'
+import { claimsOf } from './cluster/pod-info.ts'
 import { lastFailureRemoval } from './plugins/volume-binding/bind-volumes.ts'
 import { isOwnedBy } from './plugins/volume-binding/pod-volumes.ts'
 
@@ -50,11 +51,11 @@ const BY_CLASS = 'scheduler/class-of-unbound-claim'
 const RETRY = { baseMs: 1_000, maxMs: 300_000 }
 const ATTEMPTS_MAX = 10_000 // beyond this the claim with the oldest attempt starts again with a short backoff
 
-/** Returns the claims of a pod that is on a node and not finished. */
+/** Returns the claims of a pod that is on a node and has not terminated. */
 const claimsOfAssignedPod = (pod: Readonly<Pod>): ObjectKey[] =>
-  pod.spec?.nodeName && !isFinished(pod) ? claimsOf(pod).map(({ key }) => key) : []
+  pod.spec?.nodeName && !hasTerminated(pod) ? claimsOf(pod).map(({ key }) => key) : []
 
-/** Returns the node of an unfinished pod with claims. */
+/** Returns the node of a pod with claims that has not terminated. */
 const nodeOfPodWithClaims = (pod: Readonly<Pod>): string[] =>
   claimsOfAssignedPod(pod).length > 0 && pod.spec?.nodeName ? [pod.spec.nodeName] : []
 

@@ -2,11 +2,12 @@
 // before the event of a change is emitted.
 
 import type { KubeObject, Stored } from '../api/kind.ts'
+import { hasTerminated } from '../api/kinds/pod/has-terminated.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../client/index.ts'
 import { isRetryRequested } from '../runtime/operations/retry-request.ts'
 import type { ClusterState } from './cluster/cluster-state.ts'
-import { isFinished, podInfoOf } from './cluster/pod-info.ts'
+import { podInfoOf } from './cluster/pod-info.ts'
 import type { ClusterEvent } from './framework/cluster-events.ts'
 import type { SchedulerCaches } from './framework/scheduler-caches.ts'
 import type { SchedulingQueue } from './queue/queue.ts'
@@ -70,7 +71,7 @@ export function addEventHandlers({ caches, cluster, queue, emit, isResponsibleFo
 
   function updatePod(pod: Readonly<Pod>, old: Readonly<Pod> | undefined): void {
     const key = keyOfObject(pod)
-    if (pod.spec?.nodeName || isFinished(pod)) queue.remove(key)
+    if (pod.spec?.nodeName || hasTerminated(pod)) queue.remove(key)
     updateNodeOf(key, () => cluster.setPod(pod))
     updateNomination(pod, needsNode(pod))
     if (!isResponsibleFor(pod) || !needsNode(pod)) {
@@ -105,7 +106,7 @@ export function addEventHandlers({ caches, cluster, queue, emit, isResponsibleFo
 }
 
 const needsNode = (pod: Readonly<Pod>): boolean =>
-  !pod.spec?.nodeName && !pod.spec?.schedulingGates?.length && !pod.metadata.deletionTimestamp && !isFinished(pod)
+  !pod.spec?.nodeName && !pod.spec?.schedulingGates?.length && !pod.metadata.deletionTimestamp && !hasTerminated(pod)
 
 /** Whether the uid and the spec are equal. Changes to the status and labels do not affect scheduling. */
 const hasSameSpec = (a: Readonly<Pod>, b: Readonly<Pod>): boolean =>

@@ -3,12 +3,13 @@
 
 import type { Stored } from '../../api/kind.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
+import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { getOrCreate } from '../get-or-create.ts'
 import { NodeInfo } from './node-info.ts'
 import { NominatedPods } from './nominated-pods.ts'
-import { isFinished, type PodInfo, podInfoOf } from './pod-info.ts'
+import { type PodInfo, podInfoOf } from './pod-info.ts'
 
 export class ClusterState {
   /** The order is stable, because each search continues where the previous one ended. */
@@ -75,7 +76,7 @@ export class ClusterState {
     const nodeName = pod.spec?.nodeName
     const placement = this.#placements.get(key)
     if (placement?.isAssumed && !nodeName && placement.uid === pod.metadata.uid) return false // still being bound
-    if (!nodeName || isFinished(pod)) return this.removePod(key)
+    if (!nodeName || hasTerminated(pod)) return this.removePod(key)
     if (placement && placement.nodeInfo.name !== nodeName) this.removePod(key)
     this.#addPod(podInfoOf(pod), nodeName, false)
     return false

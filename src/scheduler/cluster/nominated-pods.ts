@@ -49,7 +49,7 @@ export class NominatedPods {
     return previousNode === nodeName ? undefined : previousNode
   }
 
-  /** Removes a pod that has a node, has finished or was deleted. Returns the node on which it was nominated. */
+  /** Removes a pod that has a node, has terminated or was deleted. Returns the node on which it was nominated. */
   removePod(key: ObjectKey): string | undefined {
     const nodeName = this.#nodes.get(key)
     this.#unwritten.delete(key)

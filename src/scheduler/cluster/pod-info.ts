@@ -38,7 +38,3 @@ export function claimsOf({ metadata, spec }: Readonly<Pod>): readonly PodClaim[]
   }
   return [...claims.values()]
 }
-
-/** A finished pod uses no resources. */
-export const isFinished = ({ status }: Readonly<Pod>): boolean =>
-  status?.phase === 'Succeeded' || status?.phase === 'Failed'

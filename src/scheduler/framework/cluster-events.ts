@@ -30,7 +30,7 @@ interface Events {
   volume: Change<PersistentVolume>
   claim: Change<PersistentVolumeClaim>
   attachment: Change<VolumeAttachment>
-  /** A pod left its node, because it finished, was deleted or could not be bound, or is no longer nominated on the node. */
+  /** A pod left its node, because it terminated, was deleted or could not be bound, or is no longer nominated on the node. */
   podRemoved: { readonly nodeName: string; readonly claims: readonly ObjectKey[] }
   podDeleted: { readonly key: ObjectKey }
   /** Internal state of a plugin changed. The event concerns the pods that the plugin's hints index under these keys. */
@@ -58,7 +58,7 @@ export type Hint = 'queue' | 'skip' | PluginRejection
 export interface HintContext {
   /** Why the pod is unschedulable. */
   readonly rejection: Rejection
-  /** Filters one node. Returns undefined if the pod fits, or would fit with a remedy. */
+  /** Filters one node. Returns undefined if the pod fits, or would fit with a remedy or after a preemption. */
   checkNode(pod: PodInfo, nodeName: string): PluginRejection | 'no such node' | undefined
 }
 

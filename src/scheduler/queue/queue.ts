@@ -154,7 +154,7 @@ export class SchedulingQueue {
     if (existing) existing.info = info
   }
 
-  /** Removes a pod that has a node, has finished or was deleted. */
+  /** Removes a pod that has a node, has terminated or was deleted. */
   remove(key: ObjectKey): void {
     const pod = this.#pods.get(key)
     if (!pod) return
