@@ -35,8 +35,8 @@ export function runFilters(active: readonly ActivePlugin[], node: NodeInfo): Plu
 }
 
 /**
- * Like runFilters, but the pod must also fit together with nominated pods. Both are checked, because those pods may land on another
- * node, or share a volume with this pod.
+ * Like runFilters, but the pod must also fit together with nominated pods. Both are checked, because those pods may land on
+ * another node, or share a volume with this pod.
  */
 export function runFiltersWithNominated(
   active: readonly ActivePlugin[],

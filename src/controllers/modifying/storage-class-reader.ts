@@ -10,7 +10,7 @@ import { type Client, find } from '../../client/index.ts'
 /** Returns undefined if the class does not exist or reading it is forbidden. Throws ApiError if the server fails. */
 export type StorageClassReader = (name: string, signal: AbortSignal) => Promise<Readonly<StorageClass> | undefined>
 
-const CACHE_MS = 60_000
+const CACHED_MS_MAX = 60_000
 const CACHED_CLASSES_MAX = 1_000
 const DENIAL_MESSAGE =
   'modifications do not use the secret and the initial attributes in the parameters of storage classes'
@@ -22,7 +22,7 @@ export function createStorageClassReader({ client, clock }: { client: Client; cl
   >(CACHED_CLASSES_MAX)
   return async (name, signal) => {
     const cachedEntry = cache.get(name)
-    if (cachedEntry && clock.monotonicMs() - cachedEntry.readMs < CACHE_MS) return cachedEntry.storageClass
+    if (cachedEntry && clock.monotonicMs() - cachedEntry.readMs < CACHED_MS_MAX) return cachedEntry.storageClass
     const storageClass = await find(
       client,
       storageClassKind,

@@ -47,12 +47,12 @@ export async function evictPod(key: ObjectKey, context: NodeLifecycleContext): P
   // Read the node from the server, because the cache may lag behind and the node may have recovered.
   const node = await find(client, nodeKind, { name: nodeName })
   if (!node || tolerationMs(evictingTaints(node), tolerations) > toleratedMs) {
-    return retryAfter(RECHECK_MS, `the cache does not have the latest version of node ${nodeName} yet`)
+    return retryAfter(RECHECK_INTERVAL_MS, `the cache does not have the latest version of node ${nodeName} yet`)
   }
   return deletePod(key, pod, context, -remainingMs)
 }
 
-const RECHECK_MS = 1_000
+const RECHECK_INTERVAL_MS = 1_000
 
 async function deletePod(
   key: ObjectKey,

@@ -2,9 +2,10 @@
 // the storage, so that the next process can finish the work after a crash. It is removed when the claim has a PV or needs none.
 //
 // The intent is a finalizer, which also keeps a deleted claim; the commit that creates the PV removes it. A binder in the same
-// process writes it together with the name of the provisioner, before there is an attempt (isExpectedIntent). An elected process on
-// an API server without atomic commits records intents in a journal instead, for many claims at a time (intent-journal.ts).
-// It also completes intents that are finalizers. An entry of the journal is also removed when the storage confirms that no volume exists.
+// process writes it together with the name of the provisioner, before there is an attempt (isExpectedIntent). An elected process
+// on an API server without atomic commits records intents in a journal instead, for many claims at a time (intent-journal.ts). It
+// also completes intents that are finalizers. An entry of the journal is also removed when the storage confirms that no volume
+// exists.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { conflict, isConflict, isNotFound, notFound } from '../../api/status-error.ts'
@@ -49,9 +50,9 @@ export async function addIntent(
 
 /**
  * Checks that the intent is still recorded. If it was removed, another process has finished the work, and a new volume would
- * belong to no claim. Before the first call, also checks that the claim is unchanged, as addIntent does. Throws ApiError: NotFound
- * if the claim was deleted, Conflict if it changed or its finalizer was removed; or NotLeaderError if another process has opened
- * the journal.
+ * belong to no claim. Before the first call, also checks that the claim is unchanged, as addIntent does. Throws ApiError:
+ * NotFound if the claim was deleted, Conflict if it changed or its finalizer was removed; or NotLeaderError if another process
+ * has opened the journal.
  */
 export async function confirmIntent(claim: Claim, context: ProvisioningContext): Promise<void> {
   const { client, claims, intentFinalizer, journal } = context

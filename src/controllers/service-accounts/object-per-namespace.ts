@@ -18,7 +18,7 @@ export interface ObjectPerNamespace<T extends KubeObject> {
 }
 
 /** Delay after a write that failed because the caches are behind the server. */
-const RETRY_MS = 1_000
+const RETRY_DELAY_MS = 1_000
 
 export function createObjectPerNamespaceController<T extends KubeObject>(
   { name, kind, objectName, content, repair }: ObjectPerNamespace<T>,
@@ -41,8 +41,8 @@ export function createObjectPerNamespaceController<T extends KubeObject>(
       return done
     } catch (error) {
       if (isNotFound(error) || isNamespaceTerminating(error)) return done
-      if (isAlreadyExists(error)) return retryAfter(RETRY_MS, 'the cache does not have the object yet')
-      if (isConflict(error)) return retryAfter(RETRY_MS, 'the object has changed since it was read')
+      if (isAlreadyExists(error)) return retryAfter(RETRY_DELAY_MS, 'the cache does not have the object yet')
+      if (isConflict(error)) return retryAfter(RETRY_DELAY_MS, 'the object has changed since it was read')
       throw error
     }
   }

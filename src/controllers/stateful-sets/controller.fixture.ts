@@ -1,5 +1,5 @@
-// Fixture of the stateful set controller tests: the controller on an API server, a substitute for the scheduler and the node agents that
-// makes pods ready, and a client that crashes the controller before a chosen write.
+// Fixture of the stateful set controller tests: the controller on an API server, a substitute for the scheduler and the node
+// agents that makes pods ready, and a client that crashes the controller before a chosen write.
 import { setMaxListeners } from 'node:events'
 import { createServerFixture, type Json, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'

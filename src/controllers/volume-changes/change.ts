@@ -14,15 +14,18 @@ export interface Subject {
 
 export interface VolumeChange {
   readonly name: 'expanding' | 'modifying'
-  /** Whether an update of the claim requires a reconcile. Must be false for the change's own writes, which must not reset its backoff. */
+  /**
+   * Whether an update of the claim requires a reconcile. Must be false for the change's own writes, which must not reset its
+   * backoff.
+   */
   matters(next: Subject['claim'], old: Subject['claim']): boolean
   /** Further objects that trigger a reconcile, for example a class that is created or a pod that terminates. */
   readonly sources?: readonly Source[]
   /** Caches that are read but trigger no reconcile. The controller waits until they are synced. */
   readonly reads?: readonly Cache<KubeObject>[]
   /**
-   * Whether the claim and the volume show that there is nothing to reconcile. The claim then neither waits for another change of its
-   * volume nor delays one. Must be false if `reconcile` would write or call the driver. Default: unknown.
+   * Whether the claim and the volume show that there is nothing to reconcile. The claim then neither waits for another change of
+   * its volume nor delays one. Must be false if `reconcile` would write or call the driver. Default: unknown.
    */
   hasNothingToDo?(subject: Subject): boolean
   /** Applies the steps that are due. Never called concurrently for the same claim. */

@@ -1,5 +1,5 @@
-// Runs all kinds of volume change (change.ts) for one CSI driver or plugin on one work queue. The queue key consists of the claim and the
-// kind, so that an expansion's backoff does not delay a modification. A lock per volume ensures that two changes of a
+// Runs all kinds of volume change (change.ts) for one CSI driver or plugin on one work queue. The queue key consists of the claim
+// and the kind, so that an expansion's backoff does not delay a modification. A lock per volume ensures that two changes of a
 // volume never run at once. With leader election, each term creates a new instance.
 import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'

@@ -1,5 +1,5 @@
-// Random sequences of damage, repair, driver errors and restarts of the health monitor. Whenever the monitor has had time to read the
-// condition of the volume, the last event on the claim states it.
+// Random sequences of damage, repair, driver errors and restarts of the health monitor. Whenever the monitor has had time to read
+// the condition of the volume, the last event on the claim states it.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { createHealthFixture, LIST_INTERVAL_MS } from './volume-health.fixture.ts'

@@ -1,5 +1,5 @@
-// Places pods one after the other by running the scheduling cycle: filter, score, assume, reserve. The caller replaces the API server and
-// the controllers: it applies each placement to the caches before the next pod is placed.
+// Places pods one after the other by running the scheduling cycle: filter, score, assume, reserve. The caller replaces the API
+// server and the controllers: it applies each placement to the caches before the next pod is placed.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import type { NodeInfo } from '../cluster/node-info.ts'

@@ -1,6 +1,6 @@
 // The attacher of one CSI driver (external-attacher), as two controllers: one publishes and unpublishes attachments, one
-// removes the attacher's finalizer from volumes that are being deleted. Optionally, the attacher also publishes volumes again that
-// find-unlisted.ts reports. With leader election, each term creates a new instance.
+// removes the attacher's finalizer from volumes that are being deleted. Optionally, the attacher also publishes volumes again
+// that find-unlisted.ts reports. With leader election, each term creates a new instance.
 import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'

@@ -15,7 +15,7 @@ import { indexPendingClaims, isPendingOn } from './pending-claims.ts'
 import { indexAttachments } from './read-facts.ts'
 import { reconcileLostNode } from './reconcile-lost-node.ts'
 
-const FENCED = 'node-lifecycle/fenced'
+const BY_FENCE = 'node-lifecycle/fenced'
 
 export function createLostNodeController(
   { caches, random, log, metrics }: ControllerDeps,
@@ -31,8 +31,8 @@ export function createLostNodeController(
   const { clock, nodes, leases, pods, attachments, claims, volumes, capacities } = context
   indexAttachments(attachments)
   indexPendingClaims(claims)
-  nodes.addIndex(FENCED, (node) => (isFenced(node) ? [FENCED] : []))
-  const fencedNodes = (): string[] => nodes.byIndex(FENCED, FENCED).map(keyOfObject)
+  nodes.addIndex(BY_FENCE, (node) => (isFenced(node) ? [BY_FENCE] : []))
+  const fencedNodes = (): string[] => nodes.byIndex(BY_FENCE, BY_FENCE).map(keyOfObject)
   const ifFenced = (name: string | undefined): string[] => (name && isFenced(nodes.get({ name })) ? [name] : [])
   const isBeingDeleted = ({ metadata }: { readonly metadata: { readonly deletionTimestamp?: string } }): boolean =>
     metadata.deletionTimestamp !== undefined

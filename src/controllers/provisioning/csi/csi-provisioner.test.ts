@@ -270,7 +270,7 @@ describe('failures of the driver', () => {
   }
 
   it.each(failureCodes.map((code) => [code, EXPECTED_FAILURES[code] ?? 'final'] as const))(
-    'PROV-9 classifies %s as %s and returns the message of the driver',
+    'classifies %s as %s and returns the message of the driver',
     async (code, failure) => {
       const { provision, driver } = await createProvisionerFixture()
       driver.setReplies(failCreateVolume(code, 'the reason'))

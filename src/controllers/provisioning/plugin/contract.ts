@@ -1,5 +1,5 @@
-// The interface of a provisioner plugin: its name, the features it supports, and functions that create, change and delete volumes.
-// The controllers select claims, retry, record events, create PersistentVolumes and recover from crashes. The types are
+// The interface of a provisioner plugin: its name, the features it supports, and functions that create, change and delete
+// volumes. The controllers select claims, retry, record events, create PersistentVolumes and recover from crashes. The types are
 // published unchanged. failures.ts defines the errors that a plugin may throw.
 import type { ParameterDeclarations, ParameterValues } from './parameter.ts'
 

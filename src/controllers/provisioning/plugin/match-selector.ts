@@ -1,5 +1,5 @@
-// Matches the selector of a claim with the labels that a plugin supports. Returns the accepted values of each label, or the reason
-// why no volume can satisfy the selector. Pure.
+// Matches the selector of a claim with the labels that a plugin supports. Returns the accepted values of each label, or the
+// reason why no volume can satisfy the selector. Pure.
 import {
   type LabelRequirement,
   type LabelSelectorObject,

@@ -14,7 +14,7 @@ export const NODE_AFFINITY_MISMATCH = {
   message: "node(s) didn't match Pod's node affinity/selector",
 }
 
-const REJECTED = unresolvable(NODE_AFFINITY_MISMATCH)
+const REJECTION = unresolvable(NODE_AFFINITY_MISMATCH)
 
 interface State {
   readonly matches: ((node: NodeInfo) => boolean) | undefined
@@ -30,7 +30,7 @@ export const nodeAffinity: Plugin<State> = {
     const preferredTerms = pod.spec?.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []
     return matches || preferredTerms.length > 0 ? { code: 'Success', state: { matches, preferredTerms } } : SKIP
   },
-  filter: ({ matches }, node) => (!matches || matches(node) ? undefined : REJECTED),
+  filter: ({ matches }, node) => (!matches || matches(node) ? undefined : REJECTION),
   score: ({ preferredTerms }, nodes) =>
     preferredTerms.length > 0 ? normalize(nodes.map((node) => sumOfWeights(node, preferredTerms))) : undefined,
   signPod: ({ pod }) => [pod.spec?.nodeSelector, pod.spec?.affinity?.nodeAffinity],

@@ -11,7 +11,7 @@ export const PORT_CONFLICT = {
   message: "node(s) didn't have free ports for the requested pod ports",
 }
 
-const REJECTED = unschedulable(PORT_CONFLICT)
+const REJECTION = unschedulable(PORT_CONFLICT)
 const ALL_ADDRESSES = '0.0.0.0'
 
 interface HostPort {
@@ -35,7 +35,7 @@ export const nodePorts: Plugin<State> = {
   filter({ podKey, ports }, node) {
     for (const other of node.pods.values()) {
       if (other.key === podKey) continue
-      if (hostPortsOf(other.pod).some((usedPort) => ports.some((port) => isConflict(port, usedPort)))) return REJECTED
+      if (hostPortsOf(other.pod).some((usedPort) => ports.some((port) => isConflict(port, usedPort)))) return REJECTION
     }
     return undefined
   },

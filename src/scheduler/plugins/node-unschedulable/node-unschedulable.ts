@@ -7,7 +7,7 @@ import { nodeChanged } from '../shared-hints.ts'
 
 export const NODE_UNSCHEDULABLE = { type: 'NodeUnschedulable', message: 'node(s) were unschedulable' }
 
-const REJECTED = unresolvable(NODE_UNSCHEDULABLE)
+const REJECTION = unresolvable(NODE_UNSCHEDULABLE)
 const TAINT = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' } as const
 
 export const nodeUnschedulable: Plugin<undefined> = {
@@ -15,7 +15,7 @@ export const nodeUnschedulable: Plugin<undefined> = {
   events: [nodeChanged],
   isRecheckedBeforeBind: true,
   preFilter: (pod) => (toleratesCordon(pod) ? SKIP : { code: 'Success', state: undefined }),
-  filter: (_, { node }) => (node?.spec?.unschedulable ? REJECTED : undefined),
+  filter: (_, { node }) => (node?.spec?.unschedulable ? REJECTION : undefined),
   signPod: toleratesCordon,
 }
 

@@ -10,7 +10,7 @@ import { nodeChanged } from '../shared-hints.ts'
 
 export const UNTOLERATED_TAINT = { type: 'UntoleratedTaint', message: 'node(s) had untolerated taint(s)' }
 
-const REJECTED = unresolvable(UNTOLERATED_TAINT)
+const REJECTION = unresolvable(UNTOLERATED_TAINT)
 
 export const taintToleration: Plugin<readonly Toleration[]> = {
   name: 'TaintToleration',
@@ -19,7 +19,7 @@ export const taintToleration: Plugin<readonly Toleration[]> = {
   isRecheckedBeforeBind: true,
   preFilter: ({ pod }) => ({ code: 'Success', state: pod.spec?.tolerations ?? [] }),
   filter: (tolerations, { taints }) =>
-    taints.length > 0 && hasUntoleratedTaint(taints, tolerations) ? REJECTED : undefined,
+    taints.length > 0 && hasUntoleratedTaint(taints, tolerations) ? REJECTION : undefined,
   detailRejection: (tolerations, { taints }) =>
     taints
       .filter((taint) => isUntolerated(taint, tolerations))

@@ -50,7 +50,7 @@ interface State {
 }
 
 const BY_DRIVER = 'scheduler/driver'
-/** The weight of this plugin's scores if a placement policy applies: it outweighs all other scores together. */
+/** The weight of this plugin's scores if a placement policy applies: more than the weights of all other plugins together. */
 const PLACEMENT_WEIGHT = 10
 const NO_KEYS: readonly string[] = []
 const driverNamesOf = ({ spec }: Readonly<CSINode>): string[] => spec.drivers.map(({ name }) => name)

@@ -7,7 +7,7 @@ import { type Plugin, type PluginHandle, UNSIGNABLE } from '../../framework/plug
 import { SKIP, unschedulable } from '../../framework/status.ts'
 import { claimChanged, claimKey, claimKeys } from '../shared-hints.ts'
 
-const REJECTED = unschedulable({
+const REJECTION = unschedulable({
   type: 'ReadWriteOncePodInUse',
   message:
     'node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod',
@@ -53,7 +53,7 @@ export function createVolumeRestrictions({ caches, cluster }: PluginHandle): Plu
     addPod: (state, { key, claims }) => withUsers(state, claims, (users) => new Set([...users, key])),
     removePod: (state, { key, claims }) =>
       withUsers(state, claims, (users) => new Set([...users].filter((user) => user !== key))),
-    filter: ({ usersByClaim }) => (isAnyInUse(usersByClaim) ? REJECTED : undefined),
+    filter: ({ usersByClaim }) => (isAnyInUse(usersByClaim) ? REJECTION : undefined),
     detailRejection: ({ usersByClaim }) =>
       [...usersByClaim].flatMap(([key, users]) =>
         [...users].map((podKey) => ({
