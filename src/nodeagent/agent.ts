@@ -4,6 +4,7 @@
 import { setMaxListeners } from 'node:events'
 import { csiDriverKind } from '../api/kinds/csi-driver/csi-driver.ts'
 import { nodeKind } from '../api/kinds/node/node.ts'
+import { hasTerminated } from '../api/kinds/pod/has-terminated.ts'
 import { podKind } from '../api/kinds/pod/pod.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { keyedLock } from '../base/keyed-lock.ts'
@@ -35,8 +36,8 @@ import { createNodeHeartbeat } from './node/node-heartbeat.ts'
 import { releaseFences } from './node/release-fence.ts'
 import { agentPaths } from './paths.ts'
 import { createMountBackoff } from './pods/mount-backoff.ts'
-import { BY_UID, createPodController, unfinishedPods } from './pods/pod-controller.ts'
-import { isFinished, type MountedVolume, type PodDeps, reconcilePod, retryWithin } from './pods/reconcile-pod.ts'
+import { BY_UID, createPodController, incompletePodUids } from './pods/pod-controller.ts'
+import { type MountedVolume, type PodDeps, reconcilePod, retryWithin } from './pods/reconcile-pod.ts'
 import { usedVolumesOf } from './pods/used-volumes.ts'
 import { createDrivers } from './registration/drivers.ts'
 import type { PluginCalls } from './registration/plugin-calls.ts'
@@ -186,7 +187,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
       const podObjects = objects.watched ?? (await objects.read(pod, signal))
       const outcome = await reconcilePod(uid, { ...podDeps!, ...podObjects }, signal)
       statsCollector.update(uid)
-      if (!pod || pod.metadata.deletionTimestamp || isFinished(pod)) {
+      if (!pod || pod.metadata.deletionTimestamp || hasTerminated(pod)) {
         objects.forget(uid)
         return outcome
       }
@@ -201,7 +202,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   containers.onEvent((pod, event) => events.record(podKind, pod, event))
   drivers.onChange(() => {
     mountBackoff.endAll()
-    for (const uid of unfinishedPods(controller)) controller.queue.add(uid)
+    for (const uid of incompletePodUids(controller)) controller.queue.add(uid)
     for (const { key } of orphanQueue.states()) orphanQueue.add(key)
   })
 

@@ -5,7 +5,7 @@ import type { LogLimits } from './commands/logs/log-writer.ts'
 export interface PodOptions {
   /** Whether to run the commands of containers as processes of this machine. Default false. */
   readonly runCommands?: boolean
-  /** The commands of images, for containers without a command. They take precedence over the images that are known. */
+  /** The commands of images, for containers without a command. They take precedence over those in commands/images.ts. */
   readonly imageCommands?: readonly ImageCommand[]
   /** Limits of the log files of a container. Default: the kubelet's limits. */
   readonly containerLogs?: LogLimits

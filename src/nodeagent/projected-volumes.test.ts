@@ -168,10 +168,14 @@ describe('a projected volume', () => {
   })
 
   it.each([
-    [{ securityContext: { fsGroup: 5 } }, { mode: 0o600, user: undefined }],
-    [{ securityContext: { runAsUser: 7 } }, { mode: 0o600, user: 7 }],
-    [{}, { mode: 0o644, user: undefined }],
-  ])('SYS-26 has a private token if one user or group reads it: %j', async (spec, expected) => {
+    ['private if the pod has an fsGroup', { securityContext: { fsGroup: 5 } }, { mode: 0o600, user: undefined }],
+    [
+      'private and owned by the user if the pod runs as one',
+      { securityContext: { runAsUser: 7 } },
+      { mode: 0o600, user: 7 },
+    ],
+    ['readable by every user if the pod has neither', {}, { mode: 0o644, user: undefined }],
+  ])('has a token that is %s', async (_, spec, expected) => {
     const fixture = await createAgentFixture({ autoStart: false })
     const written: object[] = []
     const { writeFile } = fixture.disk

@@ -52,7 +52,7 @@ async function startNode(options: AgentFixtureOptions = {}) {
 }
 
 describe('readVolumeObjectsByName', () => {
-  it('forgets how long a deleted or finished pod has waited', async () => {
+  it('forgets how long a deleted or terminated pod has waited', async () => {
     const objects = readVolumeObjectsByName({
       client: {} as Client,
       nodeName: NODE,

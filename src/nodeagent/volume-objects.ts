@@ -43,7 +43,7 @@ export interface VolumeObjects {
   read(pod: Readonly<Stored<Pod>> | undefined, signal: AbortSignal): Promise<PodObjects>
   /** Returns the time after which the pod must be reconciled again, because objects may have changed, or Infinity. */
   pollAfterMs(pod: Readonly<Stored<Pod>>, objects: PodObjects, progress: { readonly isMounted: boolean }): number
-  /** Forgets a pod that is deleted or finished, by UID. */
+  /** Forgets a pod that was deleted or has terminated, by UID. */
   forget(uid: string): void
 }
 
@@ -67,7 +67,7 @@ export interface ReadByNameDeps {
 
 /** Interval while volumes of a pod are not mounted. It grows by half with each read up to the maximum. */
 const WAITING_POLL_MS = 500
-const WAITING_POLL_MAX_MS = 10_000
+const WAITING_POLL_MS_MAX = 10_000
 /** Interval while a claim requests more storage than it has. */
 const EXPANDING_POLL_MS = 5_000
 /** Interval of other pods, per pod of the node. An expansion is detected within about this time. */
@@ -119,7 +119,7 @@ export function readVolumeObjectsByName({
     if (!isMounted) {
       const reads = waitingReads.get(uid) ?? 0
       waitingReads.set(uid, reads + 1)
-      return Math.min(WAITING_POLL_MS * 1.5 ** reads, WAITING_POLL_MAX_MS, mountedMs)
+      return Math.min(WAITING_POLL_MS * 1.5 ** reads, WAITING_POLL_MS_MAX, mountedMs)
     }
     waitingReads.delete(uid)
     if (keys.some((key) => isExpanding(claims.get(refOfKey(key))))) return Math.min(EXPANDING_POLL_MS, mountedMs)

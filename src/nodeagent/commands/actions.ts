@@ -1,6 +1,6 @@
-// Runs the actions of probes and lifecycle hooks: a command in the container, an HTTP request or a TCP connection to the
-// machine, whose network the containers share, or a pause. probes.ts repeats probes; host-containers.ts runs
-// postStart hooks, and stop-run.ts preStop hooks.
+// Runs the actions of probes and lifecycle hooks: a command in the container, an HTTP request or a TCP connection,
+// by default to this machine, whose network the containers share, or a pause. probes.ts repeats probes; host-containers.ts
+// runs postStart hooks, and stop-run.ts preStop hooks.
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { connect } from 'node:net'
@@ -33,7 +33,7 @@ export interface ActionTarget {
 /** Further output is dropped. */
 const OUTPUT_BYTES_MAX = 10_240
 const LOCALHOST = '127.0.0.1'
-const SUCCESS = { min: 200, max: 399 }
+const SUCCESS_CODES = { min: 200, max: 399 }
 
 /** Rejects if the action cannot be run, e.g. because the container has exited. */
 export async function runAction(
@@ -123,7 +123,7 @@ function sendRequest(
     const request = send(options, (response) => {
       response.resume()
       const code = response.statusCode ?? 0
-      const isSuccess = code >= SUCCESS.min && code <= SUCCESS.max
+      const isSuccess = code >= SUCCESS_CODES.min && code <= SUCCESS_CODES.max
       resolve({ isSuccess, output: isSuccess ? '' : `HTTP probe failed with statuscode: ${code}` })
     })
     request.once('error', ({ message }) => resolve({ isSuccess: false, output: message }))

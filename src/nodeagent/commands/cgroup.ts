@@ -49,7 +49,10 @@ export async function openPodCgroups(): Promise<PodCgroups & { readonly message?
   }
 }
 
-/** Removes the cgroups of these pods, whose processes have exited, and an empty parent. Returns the number of pods whose cgroup was removed. */
+/**
+ * Removes the cgroups of these pods, whose processes have exited, and an empty parent. Returns the number of pods whose cgroup
+ * was removed.
+ */
 export async function removePodCgroups(uids: readonly string[]): Promise<number> {
   const limits = await detectLimits()
   if (limits.version === 'none') return 0

@@ -23,7 +23,7 @@ export interface Containers {
    * is the attachment: killing it detaches, and the container keeps running. Throws ContainerNotRunningError.
    */
   attach(pod: Readonly<Stored<Pod>>, containerName: string, options: AttachOptions): Promise<ContainerProcess>
-  /** Returns the log of the latest or the previous run of a container. Undefined if it was not started. */
+  /** Returns the log of the latest or the previous run of a container, or undefined if there is no such run. */
   findLog(
     pod: Readonly<Stored<Pod>>,
     containerName: string,
@@ -39,7 +39,9 @@ export interface Containers {
   onChange(listener: (uid: string) => void): void
   /** Registers a function that records an event about a pod. */
   onEvent(listener: (pod: Readonly<Stored<Pod>>, event: EventDetails) => void): void
-  /** Captures the output of containers that an earlier run of the agent started. Stops all captures when the signal is aborted. */
+  /**
+   * Captures the output of containers that an earlier run of the agent started. Stops all captures when the signal is aborted.
+   */
   run?(signal: AbortSignal): Promise<void>
 }
 

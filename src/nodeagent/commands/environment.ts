@@ -1,6 +1,6 @@
 // Computes the environment and the command of a container. Expands $(NAME) as Kubernetes does: references to unknown names
-// are kept, and $$ is an escaped dollar sign. Throws a ConfigError for a missing object or key, and for a source that is not
-// supported.
+// are kept, and $$ is an escaped dollar sign. Throws a ConfigError for a missing object or key that is not optional, and for a
+// source that is not supported.
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { formatPodField, formatResourceField, type NodeResources } from '../pods/downward-fields.ts'

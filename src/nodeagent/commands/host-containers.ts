@@ -35,9 +35,9 @@ export interface HostContainersDeps extends ContainerSources {
   readonly cgroups?: PodCgroups
 }
 
-const POLL_MS = 1_000 // interval for processes of an earlier run of the agent, whose exit causes no event
-const RETRY_MS = 10_000 // interval at which a container that could not be started is tried again
-const KILL_POLL_MS = 200
+const POLL_INTERVAL_MS = 1_000 // interval for processes of an earlier run of the agent, whose exit causes no event
+const RETRY_DELAY_MS = 10_000 // interval at which a container that could not be started is tried again
+const KILL_POLL_INTERVAL_MS = 200
 const PID_MODE = 0o600
 const DEFAULT_GRACE_SECONDS = 30
 const POST_START_MS_MAX = 24 * 60 * 60 * 1_000 // a hook that runs longer fails, and its container is ended
@@ -198,7 +198,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     } catch (error) {
       const { message } = error as Error
       recordEvent(target, { type: 'Warning', reason: 'Failed', message: `Error: ${message}` })
-      notifyAfter(pod.metadata.uid, RETRY_MS)
+      notifyAfter(pod.metadata.uid, RETRY_DELAY_MS)
       return { reason: reasonOf(error), message }
     }
     recordEvent(target, { type: 'Normal', reason: 'Created', message: `Created container ${container.name}` })
@@ -331,7 +331,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
           const state = latestRun?.state
           return state?.is === 'starting' || (state?.is === 'running' && !starter.isChild(state.pid))
         })
-        if (isPolled) notifyAfter(uid, POLL_MS)
+        if (isPolled) notifyAfter(uid, POLL_INTERVAL_MS)
         return { ...plan.view, ...(all.some(({ latestRun }) => latestRun) ? { podIP: deps.address } : {}) }
       }
     },
@@ -367,7 +367,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
         for (const pid of await cgroups.processes(uid)) sendSignal(pid, 'SIGKILL') // processes that outlived their command
         // A process disappears from the list of a cgroup shortly before it leaves the cgroup.
         if ((await cgroups.processes(uid)).length > 0 || !(await cgroups.remove(uid))) {
-          notifyAfter(uid, KILL_POLL_MS)
+          notifyAfter(uid, KILL_POLL_INTERVAL_MS)
           return false
         }
         deadlinesMs.delete(uid)

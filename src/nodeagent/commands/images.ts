@@ -18,8 +18,8 @@ const SLEEP = 'trap "exit 0" TERM INT; while :; do sleep 3600 & wait; done'
 const shell = (script: string) => ['/bin/sh', '-c', script]
 
 /**
- * The users and groups of a small image. The Kubernetes e2e tests expect group IDs in the output of ls(1), which would print names
- * of groups of the machine.
+ * The users and groups of a small image. The Kubernetes e2e tests expect group IDs in the output of ls(1), which would print
+ * names of groups of the machine.
  */
 const ACCOUNT_FILES = {
   '/etc/passwd': 'root:x:0:0:root:/root:/bin/sh\ndaemon:x:1:1:daemon:/usr/sbin:/bin/false\n',

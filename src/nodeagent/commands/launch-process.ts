@@ -48,11 +48,11 @@ export interface LaunchOptions {
 // is not started, and the log or the start file contains the error. The script uses its own PATH, the command that of the
 // container.
 //
-// `enter` resolves mount paths and the working directory inside the new root, part by part: a link such as /var/run -> /run, or one
-// that a pod created in a volume, would otherwise lead to the machine. The shell's working directory is the open
-// directory, so that a missing part is created in it even if its name is replaced in between, and after each step its real
-// path must be in the new root. A volume gets its options before it is moved to its mount path, for the same reason. The move
-// does not update utab of mount(8), which a user without root may not write, and mount(8) reports that as a failure.
+// `enter` resolves mount paths and the working directory inside the new root, part by part: a link such as /var/run -> /run, or
+// one that a pod created in a volume, would otherwise lead to the machine. The shell's working directory is the open directory,
+// so that a missing part is created in it even if its name is replaced in between, and after each step its real path must be in
+// the new root. A volume gets its options before it is moved to its mount path, for the same reason. The move does not update
+// utab of mount(8), which a user without root may not write, and mount(8) reports that as a failure.
 //
 // Then all other mounts are removed from the namespace, because they would keep the volumes of other pods mounted. When the
 // command has exited, the rest of its process group is killed, as the processes of a container end with its first process.

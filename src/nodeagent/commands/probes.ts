@@ -1,5 +1,5 @@
-// Runs the probes of containers: the startup probe first, then the liveness and the readiness probe, each at its own interval. Keeps
-// their results in memory: a new agent continues with the results that the pod's status contains.
+// Runs the probes of containers: the startup probe first, then the liveness and the readiness probe, each at its own interval.
+// Keeps their results in memory: a new agent continues with the results that the pod's status contains.
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { EventDetails } from '../../runtime/index.ts'

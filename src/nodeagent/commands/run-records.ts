@@ -67,7 +67,7 @@ export interface EndedRunState extends RunTimes {
 
 /** Reported for a process that ended without writing its exit code: the exit code of SIGKILL. */
 const LOST_CODE = 137
-const STARTED = 'ok'
+const STARTED_TEXT = 'ok'
 
 /** Reads a run's state. Returns undefined if it was never started. */
 export async function readRun(files: RunFiles, disk: NodeDisk): Promise<RunState | undefined> {
@@ -77,13 +77,13 @@ export async function readRun(files: RunFiles, disk: NodeDisk): Promise<RunState
   const times = { startedMs, restartDelayMs }
   const { pid = 0, startTicks = '' } = parsePid((await disk.readText(files.pid)) ?? '{}')
   // An agent of an earlier version did not create the file. Its commands run.
-  const start = ((await disk.readText(files.start)) ?? STARTED).trim()
+  const start = ((await disk.readText(files.start)) ?? STARTED_TEXT).trim()
   // If the start time is empty, the process ended before the agent could read it.
   const isAlive = startTicks !== '' && (await readStartTicks(pid)) === startTicks
   // Read after the check, because the process writes its exit code before it ends. The file is empty while it runs.
   const [code, endedMs] = parseNumbers((await disk.readText(files.exit)) ?? '')
-  if (isAlive && code === undefined) return { is: start === STARTED ? 'running' : 'starting', pid, ...times }
-  const startError = start === STARTED || start === '' ? {} : { startError: start }
+  if (isAlive && code === undefined) return { is: start === STARTED_TEXT ? 'running' : 'starting', pid, ...times }
+  const startError = start === STARTED_TEXT || start === '' ? {} : { startError: start }
   return {
     is: 'ended',
     code: code ?? LOST_CODE,

@@ -1,5 +1,5 @@
-// Ends one run of a container: the preStop hook, then the stop signal, then SIGKILL when the grace period is over. The agent calls
-// it again until the process has exited. A new agent starts again with the hook, as the kubelet does.
+// Ends one run of a container: the preStop hook, then the stop signal, then SIGKILL when the grace period is over. The agent
+// calls `stop` again until the process has exited. A restarted agent begins with the hook again, as the kubelet does.
 import { constants } from 'node:os'
 import type { Clock } from '../../base/clock.ts'
 import type { EventDetails } from '../../runtime/index.ts'
@@ -27,8 +27,8 @@ export interface StoppedRun {
 
 /** A command has at least this time to exit after its hook, unless the grace period is 0. */
 const GRACE_MS_MIN = 2_000
-const KILL_POLL_MS = 200
-const POLL_MS = 1_000
+const KILL_POLL_INTERVAL_MS = 200
+const POLL_INTERVAL_MS = 1_000
 
 interface StopState {
   deadlineMs: number
@@ -74,14 +74,14 @@ export function createRunStopper(deps: RunStopperDeps) {
       const remainingMs = state.deadlineMs - clock.monotonicMs()
       if (remainingMs <= 0) {
         signalGroup(run.pid, 'SIGKILL')
-        deps.notifyAfter(run.uid, KILL_POLL_MS)
+        deps.notifyAfter(run.uid, KILL_POLL_INTERVAL_MS)
         return
       }
       if (!state.isHookRunning && !state.isSignalled) {
         state.isSignalled = true
         signalGroup(run.pid, run.target?.container.lifecycle?.stopSignal ?? 'SIGTERM')
       }
-      deps.notifyAfter(run.uid, Math.min(POLL_MS, remainingMs))
+      deps.notifyAfter(run.uid, Math.min(POLL_INTERVAL_MS, remainingMs))
     },
     isStopping: (key: string) => states.has(key),
     forget: (key: string) => void states.delete(key),

@@ -1,5 +1,5 @@
-// Gives a command a pseudoterminal. Node.js cannot create one, so script(1) of util-linux does: it starts the command as leader of
-// a session on a new terminal, and copies between the terminal and its own stdin and stdout. stty(1) sets the size.
+// Gives a command a pseudoterminal. Node.js cannot create one, so script(1) of util-linux does: it starts the command as leader
+// of a session on a new terminal, and copies between the terminal and its own stdin and stdout. stty(1) sets the size.
 import { execFile } from 'node:child_process'
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'

@@ -1,5 +1,6 @@
 // Reads a terminated container's message: the file at terminationMessagePath or, if it is empty after an error with
-// the policy FallbackToLogsOnError, the end of its log. The read is bounded, because the container can write any amount.
+// the policy FallbackToLogsOnError, the end of the container's log. The read is bounded, because the container can write any
+// amount.
 import { open } from 'node:fs/promises'
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import { errorCode } from '../../base/disk-error.ts'

@@ -72,8 +72,8 @@ interface VolumeRecord {
   attempts: number
   notBeforeMs: number
   hasReportedReadOnly: boolean
-  /** The claim in the last answer of the server. The cache may not have it yet. */
-  answeredClaim?: Claim
+  /** The claim as the server last returned it. The cache may not have this version yet. */
+  returnedClaim?: Claim
 }
 
 export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
@@ -109,9 +109,9 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
   /** Returns the newest version of the claim that is known to this agent. */
   function newestOf(claim: Claim): Claim {
     let newestClaim = claim
-    for (const { answeredClaim } of volumeRecords.values()) {
-      if (answeredClaim?.metadata.uid !== claim.metadata.uid) continue
-      if (answeredClaim && versionOf(answeredClaim) > versionOf(newestClaim)) newestClaim = answeredClaim
+    for (const { returnedClaim } of volumeRecords.values()) {
+      if (returnedClaim?.metadata.uid !== claim.metadata.uid) continue
+      if (returnedClaim && versionOf(returnedClaim) > versionOf(newestClaim)) newestClaim = returnedClaim
     }
     return newestClaim
   }
@@ -245,7 +245,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
       const stored = await find(client, persistentVolumeClaimKind, { namespace, name })
       if (!stored) return false
       currentClaim = stored
-      record.answeredClaim = stored
+      record.returnedClaim = stored
       const isSameExpansion =
         currentClaim.metadata.uid === uid &&
         resizeStateOf(currentClaim) === resizeStateOf(claim) &&
@@ -267,7 +267,7 @@ export function createExpandVolume(deps: ExpandDeps): ExpandVolume {
     const patch = { type: 'strategic', body } as const
     try {
       const saved = await client.patch(persistentVolumeClaimKind, { namespace, name }, patch, { subresource: 'status' })
-      record.answeredClaim = saved
+      record.returnedClaim = saved
       return saved
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return undefined

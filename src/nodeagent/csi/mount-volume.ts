@@ -65,8 +65,9 @@ export const createCompletedSteps = (): CompletedSteps => ({
 })
 
 /**
- * An attachment that was confirmed longer ago is confirmed again before the volume is published. The machine may have been suspended
- * while the volume was staged, and the volume detached meanwhile. A node must be silent for longer before its volumes are detached.
+ * An attachment that was confirmed longer ago is confirmed again before the volume is published. The machine may have been
+ * suspended while the volume was staged, and the volume detached meanwhile. A node must be silent for longer before its volumes
+ * are detached.
  */
 export const CONFIRMED_MS_MAX = 10_000
 /** The timeout that the kubelet uses for CSI calls. */
@@ -198,7 +199,9 @@ function checkExclusiveUse({ metadata }: Readonly<Stored<Pod>>, volume: CsiVolum
   )
 }
 
-/** Throws until the volume is attached. Returns undefined if no attachment is required. A driver without a CSIDriver requires one. */
+/**
+ * Throws until the volume is attached. Returns undefined if no attachment is required. A driver without a CSIDriver requires one.
+ */
 function requireAttachment(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefined, deps: MountDeps) {
   if (volume.isInline || csiDriver?.spec.attachRequired === false) return undefined
   const { driver, handle } = volume

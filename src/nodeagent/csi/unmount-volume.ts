@@ -47,7 +47,9 @@ async function unpublish(publication: Publication, deps: UnmountDeps, signal: Ab
   const unmountError = (message: string) =>
     new Error(`UnmountVolume.TearDown failed for volume "${volumeName}" : ${message}`)
   if (!driver)
-    throw unmountError(`driver name ${name} not found in the list of registered CSI drivers. Start it on this node`)
+    throw unmountError(
+      `driver name ${name} not found in the list of registered CSI drivers. Start the driver on this node`,
+    )
   const operation = publication.mode === 'Block' ? 'unmap_volume' : 'volume_unmount'
   try {
     await metrics.measure(name, operation, () =>
@@ -68,7 +70,9 @@ async function unstage(staging: Staging, deps: UnmountDeps, signal: AbortSignal)
   const driver = drivers.get(name)
   const unmountError = (message: string) => new Error(`UnmountDevice failed for volume "${handle}" : ${message}`)
   if (!driver)
-    throw unmountError(`driver name ${name} not found in the list of registered CSI drivers. Start it on this node`)
+    throw unmountError(
+      `driver name ${name} not found in the list of registered CSI drivers. Start the driver on this node`,
+    )
   completedSteps.staged.delete(volumeKey(staging))
   // A block volume has one record for staging and publication, even if its driver does not support staging.
   if (!driver.capabilities.has('STAGE_UNSTAGE_VOLUME')) return records.removeStaging(staging)

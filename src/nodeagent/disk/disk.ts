@@ -15,11 +15,11 @@ export interface NodeDisk {
   /** Returns the sorted names in a directory, or an empty array if it does not exist. */
   list(path: string): Promise<string[]>
   readText(path: string): Promise<string | undefined>
-  /** Replaces the file atomically. After a power loss, however, it may be missing or empty. */
+  /** Replaces the file atomically. After a power loss, however, the file may be missing or empty. */
   writeText(path: string, text: string): Promise<void>
   /** Replaces the file atomically, with this mode and owner. Default owner: the agent's user. */
   writeFile(path: string, content: Uint8Array, mode: number, user?: number): Promise<void>
-  /** Creates a file if it does not exist. Throws SubPathError if a part of its path is a link. */
+  /** Creates a file if it does not exist. Throws SubPathError if the path of its directory contains a link. */
   makeEmptyFile(path: string, mode: number): Promise<void>
   /** Removes a file or link, if it exists. */
   removeFile(path: string): Promise<void>
@@ -42,8 +42,8 @@ export interface NodeDisk {
   /** Applies fsGroup to a volume. */
   applyFsGroup(root: string, options: GroupOptions): Promise<void>
   /**
-   * Creates missing directories and returns the path under `root`, with links resolved. Throws SubPathError for `..` and for a
-   * link that leads out of `root`.
+   * Creates missing directories and returns the path under `root`, with links resolved. Throws SubPathError for an absolute
+   * `subPath`, for `..`, for a link that leads out of `root` and, if `root` is `/`, for any link.
    */
   makeSubPath(root: string, subPath: string): Promise<string>
   /** Bind-mounts the subPath by its open file descriptor, because its name could be replaced with a link in between. */

@@ -13,7 +13,7 @@ export interface RequestCertificateOptions {
   readonly use?: CertificateUse
   readonly clock: Clock
   readonly signal: AbortSignal
-  /** Called once if the certificate is not issued within NOTICE_MS, with the request's name. */
+  /** Called once if the certificate is not issued within NOTICE_DELAY_MS, with the request's name. */
   onWaiting(requestName: string): void
 }
 
@@ -32,8 +32,8 @@ export interface KeyAndCertificate {
   readonly cert: string
 }
 
-const POLL_MS = 500
-const NOTICE_MS = 5_000
+const POLL_INTERVAL_MS = 500
+const NOTICE_DELAY_MS = 5_000
 
 export async function requestCertificate(options: RequestCertificateOptions): Promise<KeyAndCertificate> {
   const { client, nodeName, clock, signal } = options
@@ -50,7 +50,7 @@ export async function requestCertificate(options: RequestCertificateOptions): Pr
     { signal },
   )
   const { name } = metadata
-  for (let waitedMs = 0; ; waitedMs += POLL_MS) {
+  for (let waitedMs = 0; ; waitedMs += POLL_INTERVAL_MS) {
     const csr = await client.get(certificateSigningRequestKind, { name }, { signal })
     if (csr.status?.certificate) {
       const cert = Buffer.from(csr.status.certificate, 'base64').toString('utf8')
@@ -60,7 +60,7 @@ export async function requestCertificate(options: RequestCertificateOptions): Pr
     if (denial) {
       throw new Error(`The certificate request "${name}" was not granted (${denial.type}): ${denial.message ?? ''}`)
     }
-    if (waitedMs === NOTICE_MS) options.onWaiting(name)
-    await clock.sleep(POLL_MS, signal)
+    if (waitedMs === NOTICE_DELAY_MS) options.onWaiting(name)
+    await clock.sleep(POLL_INTERVAL_MS, signal)
   }
 }

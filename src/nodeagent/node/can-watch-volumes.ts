@@ -15,7 +15,7 @@ export interface CanWatchDeps {
   readonly signal: AbortSignal
 }
 
-const RETRY_MS = 1_000
+const RETRY_DELAY_MS = 1_000
 
 /** Waits for the server if it is not available. Rejects if the signal is aborted. */
 export async function canWatchVolumes({ client, clock, signal }: CanWatchDeps): Promise<boolean> {
@@ -27,11 +27,13 @@ export async function canWatchVolumes({ client, clock, signal }: CanWatchDeps): 
   const kinds = [persistentVolumeClaimKind, persistentVolumeKind, volumeAttachmentKind] as readonly Kind[]
   for (;;) {
     try {
-      const answers = await Promise.all(kinds.flatMap((kind) => [isAllowed(kind, 'list'), isAllowed(kind, 'watch')]))
-      return answers.every(Boolean)
+      const permissions = await Promise.all(
+        kinds.flatMap((kind) => [isAllowed(kind, 'list'), isAllowed(kind, 'watch')]),
+      )
+      return permissions.every(Boolean)
     } catch (error) {
       if (!isUnavailable(error)) throw error
-      await clock.sleep(RETRY_MS, signal)
+      await clock.sleep(RETRY_DELAY_MS, signal)
     }
   }
 }

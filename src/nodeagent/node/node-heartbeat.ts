@@ -222,7 +222,7 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
           { node: nodeName, reason: (error as Error).message },
           'cannot register the node or set it ready; retrying',
         )
-        await clock.sleep(RETRY_MS, signal)
+        await clock.sleep(RETRY_DELAY_MS, signal)
       }
     }
   }
@@ -279,7 +279,7 @@ export function createNodeHeartbeat(deps: NodeHeartbeatDeps): NodeHeartbeat {
   }
 }
 
-const RETRY_MS = 1_000
+const RETRY_DELAY_MS = 1_000
 
 const leaseSecondsOf = (spec: Lease['spec']): number => spec?.leaseDurationSeconds ?? LEASE_MS / 1_000
 

@@ -1,6 +1,7 @@
 // Releases the fence of a returning node (api/kinds/node/fencing.ts). While the Node has the quarantine taint, the agent
-// compares its mounts with the pods that the server lists for the node. When no mount of a removed pod is left, the agent
-// writes the taint's value to an annotation, and the node lifecycle controllers put the node back into service.
+// compares its mount records with the pods that the server lists for the node. When no record is left of a pod that was removed
+// or is being deleted, the agent writes the taint's value to an annotation, and the node lifecycle controllers put the node
+// back into service.
 import { quarantineOf, RELEASED_FENCE } from '../../api/kinds/node/fencing.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
@@ -20,7 +21,7 @@ export interface ReleaseFenceDeps {
   readonly log: Logger
 }
 
-const RECHECK_MS = 1_000
+const RECHECK_INTERVAL_MS = 1_000
 
 /** Releases each fence of the node until the signal is aborted. */
 export async function releaseFences(deps: ReleaseFenceDeps, signal: AbortSignal): Promise<void> {
@@ -40,14 +41,11 @@ export async function releaseFences(deps: ReleaseFenceDeps, signal: AbortSignal)
       }
       try {
         if (await release(fence, deps))
-          log.info({ node: nodeName, fence }, 'returned from a fence: nothing of removed pods is mounted')
+          log.info({ node: nodeName, fence }, 'released the fence of the node: no volume of a removed pod is mounted')
       } catch (error) {
-        log.warn(
-          { node: nodeName, reason: (error as Error).message },
-          'cannot report the return from a fence; retrying',
-        )
+        log.warn({ node: nodeName, reason: (error as Error).message }, 'cannot release the fence of the node; retrying')
       }
-      await clock.sleep(RECHECK_MS, signal).catch(() => {})
+      await clock.sleep(RECHECK_INTERVAL_MS, signal).catch(() => {})
     }
   } finally {
     unsubscribe()

@@ -16,7 +16,10 @@ const FIELDS: Readonly<Record<string, (pod: Readonly<Pod>) => string | undefined
   'status.podIPs': ({ status }) => joinAddresses(status?.podIPs),
 }
 
-/** Returns a pod field as text. A map has one line `key="value"` for each entry. Throws an Error for a field that is not supported. */
+/**
+ * Returns a pod field as text. A map has one line `key="value"` for each entry. Throws an Error for a field that is not
+ * supported.
+ */
 export function formatPodField(pod: Readonly<Pod>, path: string): string {
   const match = /^metadata\.(labels|annotations)\['(.+)'\]$/.exec(path)
   if (match) return pod.metadata[match[1] as 'labels' | 'annotations']?.[match[2]!] ?? ''

@@ -1,5 +1,5 @@
-// Lists the fields of a pod that have no effect if its commands run as processes of the machine. Pure. Fields that would change
-// what a command sees or does are rejected instead when the container is started.
+// Lists the fields of a pod that have no effect if its commands run as processes of the machine. Pure. An unsupported
+// option of a volume mount, probe, hook or environment source is rejected instead when the container is started.
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 

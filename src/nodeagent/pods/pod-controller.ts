@@ -82,8 +82,8 @@ export function createPodController(deps: PodControllerDeps): Controller {
     sources: [
       source({ cache: pods, keysOf: uidsOf }),
       ...(watched ? volumeSources(watched) : []),
-      source({ cache: csiDrivers, keysOf: () => unfinishedPods(controller) }),
-      source({ cache: nodes, keysOf: () => unfinishedPods(controller), matters: hasAttachedVolumesChanged }),
+      source({ cache: csiDrivers, keysOf: () => incompletePodUids(controller) }),
+      source({ cache: nodes, keysOf: () => incompletePodUids(controller), matters: hasAttachedVolumesChanged }),
     ],
     reconcile,
   })
@@ -97,4 +97,5 @@ const attachedVolumeNames = ({ status }: Readonly<Node>): string =>
   (status?.volumesAttached ?? []).map(({ name }) => name).join()
 
 /** Returns the UIDs of the pods whose reconcile is not complete. */
-export const unfinishedPods = ({ queue }: Pick<Controller, 'queue'>): string[] => queue.states().map(({ key }) => key)
+export const incompletePodUids = ({ queue }: Pick<Controller, 'queue'>): string[] =>
+  queue.states().map(({ key }) => key)

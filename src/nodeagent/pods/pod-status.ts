@@ -104,7 +104,7 @@ export function statusOf(
   const { generation } = pod.metadata
   const generationField = generation === undefined ? {} : { observedGeneration: generation }
   const phase = failure ? 'Failed' : isStopped ? stoppedPhaseOf(view) : phaseOf(pod, view)
-  const isFinished = phase === 'Succeeded' || phase === 'Failed'
+  const isTerminal = phase === 'Succeeded' || phase === 'Failed'
   const now = timestamp(nowMs)
   const { containers = [], initContainers = [] } = spec ?? {}
   const unreadyNames = [
@@ -121,14 +121,14 @@ export function statusOf(
     const lastTransitionTime = previous?.status === status ? (previous.lastTransitionTime ?? now) : now
     return { type, status, lastTransitionTime, ...(isTrue ? {} : details), ...generationField }
   }
-  const notReadyDetails = isFinished
+  const notReadyDetails = isTerminal
     ? { reason: phase === 'Succeeded' ? 'PodCompleted' : 'PodFailed' }
     : { reason: 'ContainersNotReady', message: `containers with unready status: [${unreadyNames.join(' ')}]` }
   const notInitializedDetails = {
     reason: 'ContainersNotInitialized',
     message: `containers with incomplete status: [${incompleteNames.join(' ')}]`,
   }
-  const areContainersReady = !isFinished && unreadyNames.length === 0
+  const areContainersReady = !isTerminal && unreadyNames.length === 0
   const gateMessages = areContainersReady ? unmetGates(pod) : []
 
   const previousStatusOf = (list: StatusList, name: string) => old?.[list]?.find((status) => status.name === name)
@@ -146,7 +146,7 @@ export function statusOf(
     phase,
     ...failure,
     conditions: [
-      condition('PodReadyToStartContainers', !isFinished && (isPrepared ?? phase !== 'Pending')),
+      condition('PodReadyToStartContainers', !isTerminal && (isPrepared ?? phase !== 'Pending')),
       condition('Initialized', incompleteNames.length === 0, notInitializedDetails),
       condition(
         'Ready',

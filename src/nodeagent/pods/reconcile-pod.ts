@@ -8,6 +8,7 @@
 
 import { dirname } from 'node:path'
 import type { Stored } from '../../api/kind.ts'
+import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod, PodStatus } from '../../api/kinds/pod/pod-schema.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
@@ -70,22 +71,22 @@ const DIRECTORY_MODE = 0o750
 /** After this time an event lists the volumes that are not mounted. Mounting continues. */
 const MOUNT_TIMEOUT_MS = 123_000
 /** Interval of NodePublishVolume for drivers with requiresRepublish. */
-const REPUBLISH_MS = 60_000
+const REPUBLISH_INTERVAL_MS = 60_000
 /** Interval at which the objects of projected volumes are read again and expiring tokens are renewed. */
-const PROJECTION_REFRESH_MS = 60_000
+const PROJECTION_REFRESH_INTERVAL_MS = 60_000
 /** Interval at which emptyDir volumes with a size limit are measured. */
-const EMPTY_DIR_CHECK_MS = 10_000
+const EMPTY_DIR_CHECK_INTERVAL_MS = 10_000
 /** Grace period of the containers of an evicted pod. */
 const EVICTION_GRACE_SECONDS = 1
 /** Retry delay after an expansion fails unexpectedly. */
-const EXPAND_RETRY_MS = 5_000
+const EXPAND_RETRY_DELAY_MS = 5_000
 const DEFAULT_GRACE_SECONDS = 30
 
 export async function reconcilePod(uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   const pod = deps.pod(uid)
   if (!pod) return removePod(uid, deps, signal)
   if (pod.metadata.deletionTimestamp) return terminatePod(pod, uid, deps, signal)
-  if (isFinished(pod)) return (await stopPod(uid, deps, signal, { pod })) ?? done
+  if (hasTerminated(pod)) return (await stopPod(uid, deps, signal, { pod })) ?? done
   const eviction = findEviction(pod)
   if (eviction) return failPod(pod, uid, eviction, deps, signal)
   const untilDeadlineMs = deadlineInMs(pod, deps.clock.nowMs())
@@ -155,9 +156,6 @@ async function failPod(
   return done
 }
 
-export const isFinished = ({ status }: Readonly<Stored<Pod>>): boolean =>
-  status?.phase === 'Succeeded' || status?.phase === 'Failed'
-
 async function startPod(pod: Readonly<Stored<Pod>>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   await deps.disk.makeDirectory(deps.paths.pod(uid), DIRECTORY_MODE)
   if (!deps.mountedVolumes.has(uid)) {
@@ -209,7 +207,7 @@ async function evictPod(pod: Readonly<Stored<Pod>>, message: string, deps: PodDe
   const status = { conditions: [{ ...condition, lastTransitionTime: now }] }
   const patch = { type: 'strategic', body: { metadata: { uid }, status } } as const
   await deps.client.patch(podKind, { namespace, name }, patch, { subresource: 'status' }).catch(ignoreIfChanged)
-  return retryAfter(EMPTY_DIR_CHECK_MS, message)
+  return retryAfter(EMPTY_DIR_CHECK_INTERVAL_MS, message)
 }
 
 /** Records an event with the fields of the pod that have no effect on commands that run on the machine. */
@@ -222,15 +220,15 @@ function recordIgnoredFields(pod: Readonly<Stored<Pod>>, { events }: PodDeps): v
 
 function outcomeOf(volumes: ReadonlyMap<string, MountedVolume>, deps: PodDeps): Outcome {
   const expandInMs = Math.min(...[...volumes.values()].map((volume) => volume.expandInMs ?? Number.POSITIVE_INFINITY))
-  const republishMs = anyRequiresRepublish(volumes, deps) ? REPUBLISH_MS : Number.POSITIVE_INFINITY
+  const republishMs = anyRequiresRepublish(volumes, deps) ? REPUBLISH_INTERVAL_MS : Number.POSITIVE_INFINITY
   const isProjected = [...volumes.values()].some(({ files }) => files)
   if (expandInMs < republishMs)
     return retryAfter(expandInMs, 'a volume expansion is retried', { operation: 'ExpandNode' })
-  if (republishMs === REPUBLISH_MS) return checkAfter(REPUBLISH_MS, 'a driver requires republishing')
+  if (republishMs === REPUBLISH_INTERVAL_MS) return checkAfter(REPUBLISH_INTERVAL_MS, 'a driver requires republishing')
   if ([...volumes.values()].some(({ sizeLimit }) => sizeLimit !== undefined)) {
-    return checkAfter(EMPTY_DIR_CHECK_MS, 'emptyDir volumes with a size limit are measured')
+    return checkAfter(EMPTY_DIR_CHECK_INTERVAL_MS, 'emptyDir volumes with a size limit are measured')
   }
-  return isProjected ? checkAfter(PROJECTION_REFRESH_MS, 'projected volumes are refreshed') : done
+  return isProjected ? checkAfter(PROJECTION_REFRESH_INTERVAL_MS, 'projected volumes are refreshed') : done
 }
 
 /** Returns undefined if the volume is mounted. */
@@ -288,7 +286,8 @@ async function mount(
     case 'csi': {
       const { volume } = resolved
       const previous = volumes.get(usedVolume.name)
-      const isDue = previous && requiresRepublish(volume, deps) && publishedMs - previous.publishedMs >= REPUBLISH_MS
+      const isDue =
+        previous && requiresRepublish(volume, deps) && publishedMs - previous.publishedMs >= REPUBLISH_INTERVAL_MS
       const isPublished =
         previous?.publication && deps.completedSteps.published.has(publicationKey(previous.publication)) && !isDue
       const publication = isPublished ? previous.publication! : await mountCsiVolume(pod, volume, deps, signal)
@@ -321,7 +320,8 @@ async function mountProjected(
   const publishedMs = deps.clock.monotonicMs()
   const { labels, annotations } = pod.metadata
   const podMetadata = JSON.stringify([labels, annotations])
-  const isCurrent = previous?.podMetadata === podMetadata && publishedMs - previous.publishedMs < PROJECTION_REFRESH_MS
+  const isCurrent =
+    previous?.podMetadata === podMetadata && publishedMs - previous.publishedMs < PROJECTION_REFRESH_INTERVAL_MS
   if (previous?.files && isCurrent) return previous
   try {
     const { files, tokens } = await readProjectedFiles(pod, resolved.projections, previous?.tokens ?? new Map(), deps)
@@ -345,7 +345,7 @@ async function tryExpand(published: PublishedVolume, deps: PodDeps, signal: Abor
     if (signal.aborted) throw error
     const message = `NodeExpandVolume failed for volume "${published.volume.name}" : ${(error as Error).message}`
     deps.events.record(podKind, published.pod, { type: 'Warning', reason: 'VolumeResizeFailed', message })
-    return EXPAND_RETRY_MS
+    return EXPAND_RETRY_DELAY_MS
   }
 }
 
@@ -400,7 +400,7 @@ async function terminatePod(
   const pendingOutcome = await stopPod(uid, deps, signal, { pod, graceSeconds })
   if (pendingOutcome) return pendingOutcome
   const isMarkedForRemoval = pod.metadata.deletionGracePeriodSeconds === 0
-  if (!isFinished(pod)) await writeStatus(pod, await deps.containers.finalView(pod), deps, { isStopped: true })
+  if (!hasTerminated(pod)) await writeStatus(pod, await deps.containers.finalView(pod), deps, { isStopped: true })
   if (isMarkedForRemoval) return done // finalizers delay the removal
   const { name, namespace } = pod.metadata
   await deps.client.delete(podKind, { namespace, name }, { gracePeriodSeconds: 0, uid }).catch(ignoreIfChanged)

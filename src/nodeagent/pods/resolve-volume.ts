@@ -78,7 +78,7 @@ function resolveClaim(
   }
   const pv = deps.volumes.get({ name: volumeName })
   if (!pv?.spec || pv.spec.claimRef?.uid !== claim.metadata.uid) {
-    throw waitingError(`volume "${volumeName}" of persistentvolumeclaim "${claimName}" is not bound to it yet`, {
+    throw waitingError(`volume "${volumeName}" is not bound to persistentvolumeclaim "${claimName}" yet`, {
       kind: 'PersistentVolume',
       name: volumeName,
     })

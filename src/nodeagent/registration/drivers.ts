@@ -33,7 +33,7 @@ interface NewDriver extends DriverEndpoint {
 
 export interface Drivers {
   get(name: string): RegisteredDriver | undefined
-  /** Returns the error of the last registration attempt, if it failed. */
+  /** Returns the error of the last attempt to register a driver of this name, if none is registered. */
   registrationErrorOf(name: string): string | undefined
   list(): RegisteredDriver[]
   register(driver: NewDriver, signal?: AbortSignal): Promise<void>
@@ -69,7 +69,7 @@ export function createDrivers({ connect, addToCsiNode, removeFromCsiNode, clearC
   const registrationErrors = new Map<string, string>() // by driver name
   const listeners: (() => void)[] = []
   // Two drivers with one name that register at the same time would both find the name unused.
-  const oneAtATime = keyedLock()
+  const registrationLock = keyedLock()
   let isSettled = false
 
   async function register({ name, endpoint, version }: NewDriver, signal?: AbortSignal): Promise<void> {
@@ -127,8 +127,8 @@ export function createDrivers({ connect, addToCsiNode, removeFromCsiNode, clearC
     registrationErrorOf: (name) => registrationErrors.get(name),
     list: () => [...driversByName.values()],
 
-    register: (driver, signal) => oneAtATime(driver.name, () => register(driver, signal)),
-    unregister: (driver) => oneAtATime(driver.name, () => unregister(driver)),
+    register: (driver, signal) => registrationLock(driver.name, () => register(driver, signal)),
+    unregister: (driver) => registrationLock(driver.name, () => unregister(driver)),
 
     get isSettled() {
       return isSettled

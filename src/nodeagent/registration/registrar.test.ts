@@ -10,7 +10,7 @@ function startRegistrar(initialPaths: readonly string[]) {
   const clock = manualClock()
   const stop = new AbortController()
   const registeredNames = new Set<string>()
-  /** `unregister NAME` or `notify NAME`. */
+  /** The calls that fail, as `unregister NAME` or `notify NAME`. */
   const failures = new Set<string>()
   const sockets: PluginSocket[] = initialPaths.map((path) => ({ path, id: '1' }))
   let wake = () => {}

@@ -21,11 +21,11 @@ export interface RegistrarDeps {
 }
 
 /** Scan interval while a plugin waits for its retry. */
-const RETRY_SCAN_MS = 1_000
+const RETRY_SCAN_INTERVAL_MS = 1_000
 /** Scan interval otherwise. fs.watch usually triggers an earlier scan. */
-const SCAN_MS = 5_000
+const SCAN_INTERVAL_MS = 5_000
 /** Scan interval if the directory's watch reports every change. */
-const WATCHED_SCAN_MS = 60_000
+const WATCHED_SCAN_INTERVAL_MS = 60_000
 const RETRY_MS_MIN = 500
 const RETRY_MS_MAX = 122_000
 
@@ -70,7 +70,7 @@ export function createRegistrar(deps: RegistrarDeps) {
 
   const isRetryPending = (): boolean =>
     [...states.values()].some(({ driver, message }) => driver === undefined || message !== undefined)
-  const scanIntervalMs = directory.watchesAll ? WATCHED_SCAN_MS : SCAN_MS
+  const scanIntervalMs = directory.watchesAll ? WATCHED_SCAN_INTERVAL_MS : SCAN_INTERVAL_MS
 
   /** Forgets a removed or recreated socket. If its driver cannot be unregistered, the state stays and a later scan retries. */
   async function tryRemove(path: string, state: PluginState, signal: AbortSignal): Promise<void> {
@@ -168,7 +168,9 @@ export function createRegistrar(deps: RegistrarDeps) {
           log.warn({ reason: error.message }, 'scanning the registration directory failed; retrying')
         })
         if (!signal.aborted)
-          await clock.sleep(isRetryPending() ? RETRY_SCAN_MS : scanIntervalMs, sleepAbort.signal).catch(() => {})
+          await clock
+            .sleep(isRetryPending() ? RETRY_SCAN_INTERVAL_MS : scanIntervalMs, sleepAbort.signal)
+            .catch(() => {})
       }
       signal.removeEventListener('abort', wake)
       stopWatching()

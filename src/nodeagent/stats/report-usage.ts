@@ -16,11 +16,11 @@ export interface UsageReportOptions {
 }
 
 /** Changed usage is reported after at most this time. */
-const CHECK_MS = 5_000
+const CHECK_INTERVAL_MS = 5_000
 /** Unchanged usage is reported again after this time, because the server drops the usage of a silent process. */
-const REPEAT_MS = 60_000
+const REPEAT_INTERVAL_MS = 60_000
 /** Delay after a report failed, or after the server was found not to serve reports. */
-const RETRY_MS = 60_000
+const RETRY_DELAY_MS = 60_000
 
 /** Reports until the signal is aborted. The last report removes this process's usage. */
 export async function reportUsage(options: UsageReportOptions, signal: AbortSignal): Promise<void> {
@@ -28,19 +28,19 @@ export async function reportUsage(options: UsageReportOptions, signal: AbortSign
   let reportedText = '[]'
   let reportedMs = 0
   while (!signal.aborted) {
-    let delayMs = CHECK_MS
+    let delayMs = CHECK_INTERVAL_MS
     const volumes = usageOf(metrics.volumes)
     const text = JSON.stringify(volumes)
-    const isDue = volumes.length > 0 && clock.monotonicMs() - reportedMs >= REPEAT_MS
+    const isDue = volumes.length > 0 && clock.monotonicMs() - reportedMs >= REPEAT_INTERVAL_MS
     if (text !== reportedText || isDue) {
       try {
         if (await sendUsage(volumes, options)) {
           reportedText = text
           reportedMs = clock.monotonicMs()
-        } else delayMs = RETRY_MS
+        } else delayMs = RETRY_DELAY_MS
       } catch (error) {
         log.debug({ reason: (error as Error).message }, 'cannot report the usage of volumes; retrying')
-        delayMs = RETRY_MS
+        delayMs = RETRY_DELAY_MS
       }
     }
     await clock.sleep(delayMs, signal).catch(() => {}) // rejects when the signal is aborted

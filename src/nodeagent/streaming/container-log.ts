@@ -1,4 +1,5 @@
-// Opens the requested log of a container, and follows it if requested. The messages for a container without a log match the kubelet's.
+// Opens the requested log of a container, and follows it if requested. The messages for a container without a log match the
+// kubelet's.
 import type { Stored } from '../../api/kind.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -30,8 +31,8 @@ export async function openContainerLog(
 }
 
 /**
- * Follows until the command has exited and its output is in the log. Checks for the exit after a pause, because a process that the
- * command started in the background may keep the pipes open.
+ * Follows until the command has exited and its output is in the log. Checks for the exit after a pause, because a process that
+ * the command started in the background may keep the pipes open.
  */
 function followRun({ capture, hasEnded }: ContainerLog, clock: Clock): FollowedLog {
   let isComplete = capture?.isEnded ?? true
@@ -41,7 +42,7 @@ function followRun({ capture, hasEnded }: ContainerLog, clock: Clock): FollowedL
       const pause = new AbortController()
       const removeListener = capture!.onChange(() => pause.abort())
       try {
-        await clock.sleep(END_CHECK_MS, AbortSignal.any([signal, pause.signal])).catch(() => {})
+        await clock.sleep(END_CHECK_INTERVAL_MS, AbortSignal.any([signal, pause.signal])).catch(() => {})
         signal.throwIfAborted()
         if (!pause.signal.aborted && (await hasEnded())) {
           await capture!.drain()
@@ -55,7 +56,7 @@ function followRun({ capture, hasEnded }: ContainerLog, clock: Clock): FollowedL
   }
 }
 
-const END_CHECK_MS = 500
+const END_CHECK_INTERVAL_MS = 500
 
 function explainMissingLog({ metadata, status }: Readonly<Stored<Pod>>, container: string, previous: boolean): string {
   const [c, p] = [JSON.stringify(container), JSON.stringify(metadata.name)]

@@ -20,8 +20,11 @@ export interface RemoteCommand {
 
 /** A session that transfers no bytes in either direction is closed after this time. */
 const IDLE_MS_MAX = 4 * 60 * 60 * 1_000
-const IDLE_CHECK_MS = 60_000
-/** After a command has exited, processes that it started may keep its output open. Their output is sent until it pauses for this long. */
+const IDLE_CHECK_INTERVAL_MS = 60_000
+/**
+ * After a command has exited, processes that it started may keep its output open. Their output is sent until it pauses for this
+ * long.
+ */
 const OUTPUT_PAUSE_MS = 250
 /** Time for the client to send the size of its terminal. Some clients never do. */
 const FIRST_SIZE_MS_MAX = 500
@@ -30,7 +33,7 @@ const FINISH_MS_MAX = 60_000
 /** The same when the agent stops or the session is idle. */
 const STOP_FINISH_MS_MAX = 3_000
 /** Time between SIGHUP and SIGKILL for a command that has not exited when its session ends. */
-const KILL_MS = 2_000
+const KILL_DELAY_MS = 2_000
 
 /** Resolves when the session has ended and the command has exited. */
 export async function runRemoteCommand({
@@ -130,14 +133,14 @@ async function kill(process: ContainerProcess, clock: Clock): Promise<void> {
   process.stdout.destroy()
   process.stderr?.destroy()
   process.kill('SIGHUP')
-  const cancelTimer = clock.after(KILL_MS, () => process.kill('SIGKILL'))
+  const cancelTimer = clock.after(KILL_DELAY_MS, () => process.kill('SIGKILL'))
   await process.exitCode
   cancelTimer()
 }
 
 async function watchIdle(streams: CommandStreams, clock: Clock, end: AbortController): Promise<void> {
   while (!end.signal.aborted) {
-    await clock.sleep(IDLE_CHECK_MS, end.signal).catch(() => {})
+    await clock.sleep(IDLE_CHECK_INTERVAL_MS, end.signal).catch(() => {})
     if (clock.monotonicMs() - streams.lastActivityMs() > IDLE_MS_MAX) end.abort()
   }
 }

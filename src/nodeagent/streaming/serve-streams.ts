@@ -29,7 +29,7 @@ export interface ServeStreamsDeps extends Pick<StreamServerOptions, 'containers'
 /** A certificate is renewed at a random time in this part of its lifetime, so that nodes do not all renew at the same time. */
 const RENEWAL_START = 0.7
 const RENEWAL_SPREAD = 0.2
-const RETRY_MS = 10_000
+const RETRY_DELAY_MS = 10_000
 /** Maximum duration of one sleep, after which the clock is read again. */
 const SLEEP_MS_MAX = 24 * 60 * 60 * 1_000
 
@@ -51,7 +51,7 @@ export async function serveStreams(deps: ServeStreamsDeps, signal: AbortSignal):
       } catch (error) {
         if (signal.aborted) break
         log.warn({ reason: (error as Error).message }, 'cannot serve logs and commands of containers; retrying')
-        await clock.sleep(RETRY_MS, signal).catch(() => {})
+        await clock.sleep(RETRY_DELAY_MS, signal).catch(() => {})
       }
     }
   } finally {

@@ -75,7 +75,9 @@ async function* readFiles(
   }
 }
 
-/** Returns the file after this one, or undefined if this is the newest. A file that has been deleted is followed by the oldest. */
+/**
+ * Returns the file after this one, or undefined if this is the newest. A file that has been deleted is followed by the oldest.
+ */
 async function openNext(path: string, file: FileHandle | undefined): Promise<FileHandle | undefined> {
   const current = file && (await file.stat())
   let next: FileHandle | undefined

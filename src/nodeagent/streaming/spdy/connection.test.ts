@@ -106,7 +106,7 @@ describe('SPDY connection', () => {
     const client = connect()
     const pings = Array.from({ length: 10_000 }, (_, id) => encodeControlFrame(FRAME_TYPES.ping, encodeNumbers(id)))
     client.toServer.write(Buffer.concat(pings))
-    expect((await client.connection.ended)?.message).toContain('does not read the answers')
+    expect((await client.connection.ended)?.message).toContain('does not read the responses')
   })
 
   it('SYS-26 closes if the client does not read the replies to the streams it opens', async () => {
@@ -117,7 +117,7 @@ describe('SPDY connection', () => {
       error = reason
     })
     for (let id = 1; id < 20_000 && !error; id += 2) await client.openStream(id, 'other')
-    expect(error?.message).toContain('does not read the answers')
+    expect(error?.message).toContain('does not read the responses')
   })
 
   it('SYS-26 ends with an error for hostile bytes, and never throws', async () => {

@@ -43,7 +43,9 @@ export interface SpdyOptions {
 const CONTROL_BYTES_MAX = 64 * 1024
 /** Open streams of a connection. Further ones are refused. */
 const STREAMS_MAX = 1_024
-/** Bytes of replies to control frames (pings, refused streams) that the client has not read. Beyond this the connection is closed. */
+/**
+ * Bytes of replies to control frames (pings, refused streams) that the client has not read. Beyond this the connection is closed.
+ */
 const PENDING_CONTROL_BYTES_MAX = 64 * 1024
 const DATA_FRAME_BYTES_MAX = 64 * 1024
 /** Bytes of a stream that wait for its reader. Beyond this, reading from the connection pauses. */
@@ -73,7 +75,7 @@ export function serveSpdy({ socket, head, onStream, onActivity }: SpdyOptions): 
   function sendControl(type: number, payload: Uint8Array): void {
     const frame = encodeControlFrame(type, payload)
     if (pendingControlBytes + frame.length > PENDING_CONTROL_BYTES_MAX) {
-      const message = 'the client does not read the answers to its control frames'
+      const message = 'the client does not read the responses to its control frames'
       socket.destroy(new SpdyError(message))
       return
     }

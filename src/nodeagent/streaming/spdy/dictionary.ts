@@ -1,5 +1,5 @@
-// The preset dictionary of SPDY/3 header compression: words with their 32-bit lengths, then text without lengths. Both ends must have
-// exactly these bytes.
+// The preset dictionary of SPDY/3 header compression: words with their 32-bit lengths, then text without lengths. Both ends must
+// have exactly these bytes.
 
 const WORDS =
   'options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow ' +

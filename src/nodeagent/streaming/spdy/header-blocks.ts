@@ -1,5 +1,6 @@
-// Compresses and decompresses the header blocks of one SPDY connection. Each direction is one zlib stream with the preset dictionary,
-// flushed after every block: the number of headers in 32 bits, then the length in 32 bits and the bytes of each name and value.
+// Compresses and decompresses the header blocks of one SPDY connection. Each direction is one zlib stream with the preset
+// dictionary, flushed after every block: the number of headers in 32 bits, then the length in 32 bits and the bytes of each name
+// and value.
 import { constants, createDeflate, createInflate } from 'node:zlib'
 import { SPDY_DICTIONARY } from './dictionary.ts'
 import { SpdyError } from './frames.ts'
