@@ -25,7 +25,7 @@ export const createIdentityService = (version: string, backend: Backend): Servic
     return {
       capabilities: [
         ...services.map((type) => ({ type: { case: 'service' as const, value: { type } } })),
-        // xfs can always grow online. If ext4 cannot, NodeExpandVolume fails, and it grows when it is next staged.
+        // xfs can always grow online. If ext4 cannot, NodeExpandVolume fails, and the volume grows when it is next staged.
         { type: { case: 'volumeExpansion' as const, value: { type: Expansion.ONLINE } } },
       ],
     }

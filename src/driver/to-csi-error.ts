@@ -1,5 +1,5 @@
-// Translates errors of the operating system and of its programs to CSI errors. Programming errors are not translated, because csi/serve.ts logs
-// them and returns INTERNAL.
+// Translates errors of the operating system and of its programs to CSI errors. Programming errors are not translated, because
+// csi/serve.ts logs them and returns INTERNAL.
 import { AssertionError } from 'node:assert'
 import { CsiError, type CsiFailureCode } from '../csi/errors.ts'
 import {
@@ -60,12 +60,12 @@ const ERRNO: Readonly<Record<string, { code: CsiFailureCode; description: string
   EDQUOT: {
     code: 'RESOURCE_EXHAUSTED',
     description: 'cannot be written: the disk quota is exceeded',
-    advice: 'Raise it.',
+    advice: 'Raise the quota.',
   },
   EROFS: {
     code: 'FAILED_PRECONDITION',
     description: 'is on a file system that is read-only',
-    advice: 'Make it writable, or use another path.',
+    advice: 'Make the file system writable, or use another path.',
   },
   EEXIST: {
     code: 'FAILED_PRECONDITION',
@@ -88,7 +88,7 @@ const ERRNO: Readonly<Record<string, { code: CsiFailureCode; description: string
   EPERM: {
     code: 'FAILED_PRECONDITION',
     description: 'cannot be changed by the driver',
-    advice: 'It may be immutable (lsattr) or require root.',
+    advice: 'The file may be immutable (lsattr), or the change may require root.',
   },
   EIO: {
     code: 'INTERNAL',

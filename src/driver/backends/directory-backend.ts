@@ -82,7 +82,7 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
   const findDamage = async (id: VolumeId | SnapshotId, kind: string) => {
     const path = contentPathOf(pool, id)
     if (await exists(path)) return undefined
-    return `Its directory ${path} is missing in the pool. Restore it from a backup, or delete the ${kind}.`
+    return `The directory ${path} of the ${kind} is missing in the pool. Restore it from a backup, or delete the ${kind}.`
   }
 
   return {
@@ -105,7 +105,7 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
       if (damage) return damage
       const { usedBytes } = await usage.measureDirectory(contentPathOf(pool, volume.id))
       if (usedBytes > volume.capacityBytes) {
-        return `It contains ${formatSize(usedBytes)}, more than its size of ${formatSize(volume.capacityBytes)}, which a directory cannot prevent. Delete some of the data, or expand the volume.`
+        return `The volume contains ${formatSize(usedBytes)}, more than its size of ${formatSize(volume.capacityBytes)}, which a directory cannot prevent. Delete some of the data, or expand the volume.`
       }
       return undefined
     },
@@ -128,7 +128,7 @@ function createNode({ usage, pool }: DirectoryBackendDeps): NodeOperations {
       await rmdir(publication.path).catch((error: NodeJS.ErrnoException) => {
         if (error.code === 'ENOENT') return // some callers create the last path element, others do not
         throw failedPrecondition(
-          `The volume cannot be published at ${publication.path}: it is not an empty directory. Remove it, or use another path.`,
+          `The volume cannot be published at ${publication.path}: the path is not an empty directory. Remove it, or use another path.`,
         )
       })
       await symlink(contentPathOf(pool, volume.id), publication.path)

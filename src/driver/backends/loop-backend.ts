@@ -65,7 +65,7 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
     const image = imagePathOf(pool, id)
     const sizes = await files.sizes(image)
     if (!sizes) {
-      return `Its file ${image} is missing in the pool. If the volume is in use, its data is still readable: copy it now. Otherwise restore the file from a backup, or delete the volume.`
+      return `The file ${image} of the volume is missing in the pool. If the volume is in use, its data is still readable: copy it now. Otherwise restore the file from a backup, or delete the volume.`
     }
     return sizes.bytes < deviceBytesOf(capacityBytes)
       ? truncationMessage(image, sizes.bytes, capacityBytes, 'volume')
@@ -126,7 +126,8 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
     async findSnapshotDamage({ id, sizeBytes }) {
       const image = imagePathOf(pool, id)
       const sizes = await files.sizes(image)
-      if (!sizes) return `Its file ${image} is missing in the pool. Restore it from a backup, or delete the snapshot.`
+      if (!sizes)
+        return `The file ${image} of the snapshot is missing in the pool. Restore it from a backup, or delete the snapshot.`
       return sizes.bytes < deviceBytesOf(sizeBytes)
         ? truncationMessage(image, sizes.bytes, sizeBytes, 'snapshot')
         : undefined
@@ -135,4 +136,4 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
 }
 
 const truncationMessage = (image: string, bytes: number, recordedBytes: number, kind: string) =>
-  `Its file ${image} has ${formatSize(bytes)} of the ${formatSize(recordedBytes)} it was created with: it was truncated, and the rest is lost. Restore it from a backup, or copy the data that is left and delete the ${kind}.`
+  `The file ${image} of the ${kind} has ${formatSize(bytes)} of the recorded ${formatSize(recordedBytes)}: it was truncated, and the rest is lost. Restore it from a backup, or copy the data that is left and delete the ${kind}.`

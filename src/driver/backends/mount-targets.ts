@@ -26,7 +26,7 @@ export async function inspectTarget(
 
 export const occupiedError = (path: string, { source, type }: MountEntry, id: string) =>
   failedPrecondition(
-    `${source} (${type}) is mounted at ${path}, but it is not volume ${id}. Nothing was changed. Unmount it, or use another path.`,
+    `${source} (${type}) is mounted at ${path}, and is not volume ${id}. Nothing was changed. Unmount ${source}, or use another path.`,
   )
 
 /**
@@ -62,7 +62,7 @@ export async function requireNotCovered(
   const { target, source, type } = state.entry
   for (const device of devices) {
     if (!(await mounts.mountsOf(device)).some((entry) => entry.target === target)) continue
-    throw failedPrecondition(`${source} (${type}) is mounted over volume ${id} at ${path}. Unmount it first.`)
+    throw failedPrecondition(`${source} (${type}) is mounted over volume ${id} at ${path}. Unmount ${source} first.`)
   }
 }
 
@@ -86,10 +86,10 @@ export async function prepareTarget(path: string, accessType: AccessType): Promi
 async function findTargetProblem(path: string, accessType: AccessType): Promise<string | undefined> {
   const stats = await stat(path)
   if (accessType === 'block') {
-    if (!stats.isFile()) return 'it is not a file, which a block volume needs.'
+    if (!stats.isFile()) return 'the path is not a file, which a block volume needs.'
     return stats.size === 0 ? undefined : 'the file is not empty, and the device would hide its data.'
   }
-  if (!stats.isDirectory()) return 'it is not a directory.'
+  if (!stats.isDirectory()) return 'the path is not a directory.'
   return (await readdir(path)).length === 0
     ? undefined
     : 'the directory is not empty, and the volume would hide its content.'

@@ -35,7 +35,7 @@ export async function deleteVolume({ volumeId }: DeleteVolumeRequest, driver: Dr
 function unfinishedDeletionError(id: string, error: unknown): unknown {
   const cause = toCsiError(error)
   if (!(cause instanceof Error)) return error
-  const message = `The deletion of volume ${id} has started and could not be completed: ${withFullStop(cause.message)} Fix the cause and delete it again.`
+  const message = `The deletion of volume ${id} has started and could not be completed: ${withFullStop(cause.message)} Fix the cause and delete the volume again.`
   return cause instanceof CsiError
     ? new CsiError(cause.codeName as CsiFailureCode, message)
     : new CsiError('INTERNAL', message)

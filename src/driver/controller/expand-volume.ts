@@ -1,4 +1,5 @@
-// ControllerExpandVolume: grows the image and its device. NodeExpandVolume grows the file system.
+// ControllerExpandVolume: grows the content of the volume in the pool, and the loop device of a staged volume.
+// NodeExpandVolume grows the file system.
 import { CsiError } from '../../csi/errors.ts'
 import type { ControllerExpandVolumeRequest } from '../../csi/gen/csi_pb.js'
 import { NoSpaceError } from '../../host/index.ts'

@@ -5,7 +5,7 @@ import type { IoLimits } from '../../host/host.ts'
 import { listCgroups, readCgroupFile } from '../../host/limits/hierarchy.ts'
 import type { DetectedLimits } from '../../host/limits/open-limits.ts'
 
-const FILES = {
+const LIMIT_FILES = {
   v1: ['read_iops', 'write_iops', 'read_bps', 'write_bps'].map((key) => `blkio.throttle.${key}_device`),
   v2: ['io.max'],
 }
@@ -18,7 +18,7 @@ export async function clearStaleLimits(
   if (detectedLimits.version === 'none') return []
   const numbers = new Set<string>()
   for (const cgroup of await listCgroups(detectedLimits.root)) {
-    for (const file of FILES[detectedLimits.version]) {
+    for (const file of LIMIT_FILES[detectedLimits.version]) {
       for (const [, number] of (await readCgroupFile(detectedLimits.root, cgroup, file)).matchAll(LOOP_LINE))
         numbers.add(number!)
     }

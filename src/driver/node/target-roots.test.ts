@@ -74,7 +74,7 @@ describe('createTargetRoots', () => {
       '',
       '/\0',
     ]) {
-      expect(await roots.findProblem(mountRecordAt(path))).toContain('is not a path at which volumes may be mounted')
+      expect(await roots.findProblem(mountRecordAt(path))).toContain('is not one at which volumes may be mounted')
     }
   })
 
@@ -89,9 +89,9 @@ describe('createTargetRoots', () => {
     const unrestrictedRoots = await createTargetRoots([], join(top, 'pool'))
     await unrestrictedRoots.check(path, 'target_path')
     expect(await unrestrictedRoots.findProblem(mountRecordAt(path))).toBeUndefined()
-    expect(await unrestrictedRoots.findProblem(mountRecordAt('targets/a'))).toContain('is not a path')
+    expect(await unrestrictedRoots.findProblem(mountRecordAt('targets/a'))).toContain('is not one at which')
     const roots = await createTargetRoots([join(top, 'targets')], join(top, 'pool'))
     await expect(roots.check(path, 'target_path')).rejects.toThrow(/--target-root/)
-    expect(await roots.findProblem(mountRecordAt(path))).toContain('is not a path')
+    expect(await roots.findProblem(mountRecordAt(path))).toContain('is not one at which')
   })
 })

@@ -40,7 +40,7 @@ export async function createTargetRoots(directories: readonly string[], pool: st
       const paths = [...(staged ? [staged] : []), ...published].map(({ path }) => path)
       for (const path of paths) {
         const isValid = isAbsolute(path) && !path.includes('\0') && normalize(path) === path && (await isInRoots(path))
-        if (!isValid) return `its path ${quote(path)} is not a path at which volumes may be mounted`
+        if (!isValid) return `the path ${quote(path)} is not one at which volumes may be mounted`
       }
       return undefined
     },

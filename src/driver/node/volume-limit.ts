@@ -1,5 +1,5 @@
-// Limits how many volumes are staged on the node at the same time (--max-volumes-per-node). NodeGetInfo reports the limit, and the
-// scheduler respects it; the driver enforces it for all callers. Each volume counts once, however often it is published.
+// Limits how many volumes are staged on the node at the same time (--max-volumes-per-node). NodeGetInfo reports the limit, and
+// the scheduler respects it; the driver enforces it for all callers. Each volume counts once, however often it is published.
 import { volumeLimitReached } from '../errors.ts'
 import type { VolumeId } from '../ids.ts'
 import type { Records } from '../pool/record-files.ts'
@@ -9,8 +9,8 @@ export interface VolumeLimit {
   /** Undefined without a limit. */
   readonly max: number | undefined
   /**
-   * Runs the staging of the volume. Throws RESOURCE_EXHAUSTED if the node already has the maximum of other volumes, including those
-   * that are being staged.
+   * Runs the staging of the volume. Throws RESOURCE_EXHAUSTED if the node already has the maximum of other volumes, including
+   * those that are being staged.
    */
   run<T>(id: VolumeId, stage: () => Promise<T>): Promise<T>
 }

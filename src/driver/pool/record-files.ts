@@ -125,7 +125,10 @@ async function readRecords<R extends { readonly id: string }>({
   return records
 }
 
-/** Moves a file without overwriting another. The new name includes the directory name, because a volume and its mount record have the same id. */
+/**
+ * Moves a file without overwriting another. The new name includes the directory name, because a volume and its mount record have
+ * the same id.
+ */
 export async function moveAside(path: string, directory: string): Promise<string> {
   await mkdir(directory, { recursive: true })
   const existingNames = new Set(await readdir(directory))

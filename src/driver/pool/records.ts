@@ -1,6 +1,8 @@
 // The types and parsers of the driver's records: one per volume, per snapshot, and per mounted volume. record-files.ts stores
 // them.
+
 import { createHash } from 'node:crypto'
+import { isJsonObject } from '../../api/json-value.ts'
 import type { FilesystemType } from '../../host/host.ts'
 import { isSnapshotId, isVolumeId, type SnapshotId, type VolumeId } from '../ids.ts'
 import type { RateLimits } from '../limits/rates.ts'
@@ -132,25 +134,25 @@ export const parseMountRecord: Parse<MountRecord> = (value, id) =>
     format: (field) => field === RECORD_FORMAT,
     id: (field) => field === id && isVolumeId(id),
     staged: optional(
-      (field) => isObject(field) && isText(field.path) && isAccessType(field.accessType) && isText(field.flagsDigest),
+      (field) =>
+        isJsonObject(field) && isText(field.path) && isAccessType(field.accessType) && isText(field.flagsDigest),
     ),
     published: isListOf(
-      (item) => isObject(item) && isText(item.path) && isAccessType(item.accessType) && isFlag(item.isReadOnly),
+      (item) => isJsonObject(item) && isText(item.path) && isAccessType(item.accessType) && isFlag(item.isReadOnly),
     ),
   })
 
 type Check = (value: unknown) => boolean
 
 function checkRecord<R>(value: unknown, checks: { readonly [K in keyof Required<R>]: Check }): R | { problem: string } {
-  if (!isObject(value)) return { problem: 'it is not a JSON object' }
+  if (!isJsonObject(value)) return { problem: 'the file does not contain a JSON object' }
   for (const [key, check] of Object.entries<Check>(checks)) {
-    if (!check(value[key])) return { problem: `its ${key} is ${value[key] === undefined ? 'missing' : 'invalid'}` }
+    if (!check(value[key]))
+      return { problem: `the field ${key} is ${value[key] === undefined ? 'missing' : 'invalid'}` }
   }
   return value as R
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 const isText = (value: unknown): value is string => typeof value === 'string'
 const isFlag: Check = (value) => typeof value === 'boolean'
 const isNonNegativeInteger: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0
@@ -168,8 +170,10 @@ const optional =
   (value) =>
     value === undefined || check(value)
 const isRateLimits: Check = (value) =>
-  isObject(value) && optional(isNonNegativeInteger)(value.iops) && optional(isNonNegativeInteger)(value.throughputBytes)
+  isJsonObject(value) &&
+  optional(isNonNegativeInteger)(value.iops) &&
+  optional(isNonNegativeInteger)(value.throughputBytes)
 const isSource: Check = (value) =>
-  isObject(value) &&
+  isJsonObject(value) &&
   isText(value.id) &&
   (value.kind === 'volume' ? isVolumeId(value.id) : value.kind === 'snapshot' && isSnapshotId(value.id))
