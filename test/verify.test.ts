@@ -116,7 +116,7 @@ describe('stowage verify', () => {
     const crashed = await verify('--driver', 'echo no license >&2; exit 3')
     expect(crashed).toMatchObject({ code: 2, stdout: '' })
     expect(crashed.stderr).toContain('The driver exited with code 3. Command: echo no license >&2; exit 3')
-    expect(crashed.stderr).toContain('Its last output:\nno license')
+    expect(crashed.stderr).toContain('Last output of the driver:\nno license')
 
     const server = createServer((socket) => void socket.on('error', () => {}).end('nonsense\n')).listen(
       join(dir, 'x.sock'),

@@ -36,14 +36,14 @@ export function createDriverProcess({ command, socket, clock, signal }: DriverPr
     try {
       for (;;) {
         const problem = await driver.identity.probe({}, { signal }).then(
-          ({ ready }) => (ready === false ? 'it reports that it is not ready' : undefined),
+          ({ ready }) => (ready === false ? 'Probe reports that the driver is not ready' : undefined),
           (error: Error) => (isUnimplemented(error) ? undefined : error.message),
         )
         if (problem === undefined) return
         signal.throwIfAborted()
         if (exitReason !== undefined) throw startError(exitReason)
         if (clock.monotonicMs() > deadlineMs)
-          throw startError(`did not respond within ${START_MS_MAX / 1_000} s (${problem})`)
+          throw startError(`was not ready within ${START_MS_MAX / 1_000} s (${problem})`)
         await clock.sleep(PROBE_INTERVAL_MS, signal)
       }
     } finally {
@@ -54,7 +54,7 @@ export function createDriverProcess({ command, socket, clock, signal }: DriverPr
   const startError = (reason: string) => {
     const lastOutput = output.trim()
     return new Error(
-      `The driver ${reason}. Command: ${command}${lastOutput ? `\nIts last output:\n${lastOutput}` : ''}`,
+      `The driver ${reason}. Command: ${command}${lastOutput ? `\nLast output of the driver:\n${lastOutput}` : ''}`,
     )
   }
 

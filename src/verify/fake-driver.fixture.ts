@@ -107,7 +107,7 @@ const openServices =
       const handler = service[method.localName]
       if (!handler) throw new CsiError('UNIMPLEMENTED', `${method.name} is not implemented`)
       const end = new Promise<never>((_resolve, reject) => {
-        const timer = setTimeout(() => reject(new CsiError('DEADLINE_EXCEEDED', 'no answer')), timeoutMs)
+        const timer = setTimeout(() => reject(new CsiError('DEADLINE_EXCEEDED', 'no response')), timeoutMs)
         cancel.signal.addEventListener('abort', () => clearTimeout(timer))
         signal?.addEventListener('abort', () => reject(new CsiError('CANCELLED', 'cancelled')), { once: true })
       })

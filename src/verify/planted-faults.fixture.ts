@@ -36,14 +36,14 @@ function replace(
 
 /** Replaces an error code with another outcome. */
 const translate =
-  (service: ServiceName, method: string, from: CsiFailureCode, to: CsiFailureCode | 'OK', answer: object = {}) =>
+  (service: ServiceName, method: string, from: CsiFailureCode, to: CsiFailureCode | 'OK', response: object = {}) =>
   (services: FakeServices): void =>
     replace(services, service, method, async (request, original) => {
       try {
         return await original(request)
       } catch (error) {
         if (!(error instanceof CsiError) || error.codeName !== from) throw error
-        return to === 'OK' ? answer : fail(to, error.message)
+        return to === 'OK' ? response : fail(to, error.message)
       }
     })
 

@@ -12,7 +12,7 @@ export interface VerifySettings {
   readonly secrets: Secrets
   /** The id of a second node known to the controller service. */
   readonly otherNodeId: string | undefined
-  /** Real time after which a call counts as unanswered. */
+  /** Real time after which a call without a response is cancelled. */
   readonly callTimeoutMs: number
   /** Real time after which a check ends. */
   readonly checkTimeoutMs: number

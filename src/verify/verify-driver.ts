@@ -173,7 +173,7 @@ const rejectOnAbort = (signal: AbortSignal) =>
 /** Rethrows errors that are neither a violation nor a driver response: they are bugs in verify. */
 function describeFailure(error: unknown): string {
   if (error instanceof Violation) return error.message
-  if (error instanceof CsiError) return `unexpected answer: ${error.codeName} (${error.message})`
+  if (error instanceof CsiError) return `unexpected error: ${error.codeName} (${error.message})`
   throw error
 }
 
@@ -255,7 +255,7 @@ async function findReasonToStop({ link, driverProcess }: Run): Promise<string | 
     await driverProcess.kill()
     await driverProcess.start()
   } catch (error) {
-    return `${reason} It could not be started again: ${(error as Error).message}`
+    return `${reason}; the driver could not be started again: ${(error as Error).message}`
   }
   return probe()
 }

@@ -1,5 +1,6 @@
 // Runs the production control plane around the driver under test: an API server with an in-memory store, the controllers of
-// `stowage up` that a volume needs, and one node agent on this machine, all on virtual time. lifecycle.ts runs volumes through their lifecycle on it.
+// `stowage up` that a volume needs, and one node agent on this machine, all on virtual time. lifecycle.ts runs volumes through
+// their lifecycle on it.
 import { setMaxListeners } from 'node:events'
 import { Registry } from 'prom-client'
 import { allGatesOn } from '../../api/feature-gates.ts'

@@ -14,8 +14,8 @@ import {
 } from '../../csi/index.ts'
 import type { DriverControl } from '../check.ts'
 import type { VirtualClock } from '../virtual-clock.ts'
-import { attempt, describeAnswer } from './answers.ts'
 import type { CallLog } from './call-log.ts'
+import { attempt, describeOutcome } from './outcomes.ts'
 
 export interface FaultDeps {
   readonly send: Transport
@@ -27,7 +27,7 @@ export interface FaultDeps {
   readonly retryForMs: number
   /** Waits in real time. */
   pause(ms: number): Promise<void>
-  /** Reports a response that violates the check's rule. */
+  /** Reports a violation of the check's rule. */
   report(problem: string): void
 }
 
@@ -53,22 +53,22 @@ const FAULTS = {
     const second = await clock.hold(attempt(send(method, request, options)))
     log.noteFault(request, 'verify repeated this call')
     if (second.code !== 'OK')
-      report(`${method.name} succeeded, and the repeated call returned ${describeAnswer(second)}`)
+      report(`${method.name} succeeded, and the repeated call returned ${describeOutcome(second)}`)
     else reportDifference({ method, first, second: second.response, report })
     return second.response ?? first
   },
 
   'sent concurrently': async ({ clock, send, log, report }, method, request, options) => {
-    const answers = await clock.hold(
+    const outcomes = await clock.hold(
       Promise.all([attempt(send(method, request, options)), attempt(send(method, request, options))]),
     )
     log.noteFault(request, 'verify sent this call twice at the same time')
-    for (const answer of answers)
-      if (answer.code !== 'OK' && answer.code !== 'ABORTED')
+    for (const outcome of outcomes)
+      if (outcome.code !== 'OK' && outcome.code !== 'ABORTED')
         report(
-          `two concurrent calls of ${method.name} for one volume: expected OK or ABORTED, got ${describeAnswer(answer)}`,
+          `two concurrent calls of ${method.name} for one volume: expected OK or ABORTED, got ${describeOutcome(outcome)}`,
         )
-    const [first, second] = answers
+    const [first, second] = outcomes
     if (first.code === 'OK' && second.code === 'OK')
       reportDifference({ method, first: first.response, second: second.response, report })
     const response = first.response ?? second.response
@@ -155,7 +155,7 @@ function createPatientTransport({ clock, send, pause, retryForMs }: FaultDeps): 
     )
 }
 
-interface RepeatedAnswers {
+interface RepeatedResponses {
   readonly method: DescMethod
   readonly first: Message
   readonly second: Message
@@ -163,9 +163,9 @@ interface RepeatedAnswers {
 }
 
 /** Reports equal CreateVolume calls that returned different volumes. */
-function reportDifference({ method, first, second, report }: RepeatedAnswers): void {
+function reportDifference({ method, first, second, report }: RepeatedResponses): void {
   if (method.name !== 'CreateVolume') return
-  const [firstId, secondId] = [first, second].map((answer) => (answer as CreateVolumeResponse).volume?.volumeId)
+  const [firstId, secondId] = [first, second].map((response) => (response as CreateVolumeResponse).volume?.volumeId)
   if (firstId !== secondId)
     report(`two CreateVolume calls with the same name returned the volumes ${firstId} and ${secondId}`)
 }

@@ -149,9 +149,11 @@ export interface RemoveDeps {
 
 /** A driver may still be working on a cancelled call, and then returns ABORTED. */
 const ATTEMPTS_MAX = 4
-const RETRY_MS = 100
+const RETRY_DELAY_MS = 100
 
-/** Undoes everything in the reverse order of a volume's lifecycle. Returns what could not be removed, with the driver's response. */
+/**
+ * Undoes everything in the reverse order of a volume's lifecycle. Returns what could not be removed, with the driver's response.
+ */
 export async function removeLeftovers(inventory: Inventory, { csi, pause, ...secrets }: RemoveDeps): Promise<string[]> {
   const problems: string[] = []
   const undo = async (problem: string, call: () => Promise<unknown>): Promise<boolean> => {
@@ -163,7 +165,7 @@ export async function removeLeftovers(inventory: Inventory, { csi, pause, ...sec
         if (!(error instanceof CsiError)) throw error
         if (error.codeName === 'NOT_FOUND') return true // the driver no longer has the volume; leftover mounts are found later
         if (attempts < ATTEMPTS_MAX && error.codeName !== 'UNIMPLEMENTED') {
-          await pause(RETRY_MS * attempts)
+          await pause(RETRY_DELAY_MS * attempts)
           continue
         }
         problems.push(`${problem}: ${error.codeName} (${error.message})`)

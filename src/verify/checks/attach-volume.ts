@@ -1,5 +1,5 @@
 // Checks ControllerPublishVolume and ControllerUnpublishVolume.
-import { attempt, expectCode, expectOk } from '../calls/answers.ts'
+import { attempt, expectCode, expectOk } from '../calls/outcomes.ts'
 import { type Check, type CheckContext, violate } from '../check.ts'
 import { attach, classCapability, createVolume, deleteVolume, detach, publishRequest, UNKNOWN_ID } from './requests.ts'
 
@@ -49,8 +49,8 @@ export const attachVolumeChecks: readonly Check[] = [
         volumeCapability: classCapability(context),
         secrets: { ...context.settings.secrets.ControllerPublishVolumeSecret },
       }
-      const answer = await attempt(context.csi.controller.controllerPublishVolume(request))
-      expectCode(answer, 'NOT_FOUND', 'ControllerPublishVolume of an unknown volume')
+      const outcome = await attempt(context.csi.controller.controllerPublishVolume(request))
+      expectCode(outcome, 'NOT_FOUND', 'ControllerPublishVolume of an unknown volume')
     },
   },
   {
@@ -64,10 +64,10 @@ export const attachVolumeChecks: readonly Check[] = [
     needs: NEEDS,
     async run(context) {
       const volume = await createVolume(context)
-      const answer = await attempt(
+      const outcome = await attempt(
         context.csi.controller.controllerPublishVolume(publishRequest(context, volume, 'stowage-verify-unknown-node')),
       )
-      expectCode(answer, 'NOT_FOUND', 'ControllerPublishVolume to an unknown node')
+      expectCode(outcome, 'NOT_FOUND', 'ControllerPublishVolume to an unknown node')
     },
   },
   {
@@ -99,9 +99,9 @@ export const attachVolumeChecks: readonly Check[] = [
       const volume = await createVolume(context)
       await attach(context, volume)
       const request = { ...publishRequest(context, volume, nodeIdOf(context)), readonly: true }
-      const answer = await attempt(context.csi.controller.controllerPublishVolume(request))
+      const outcome = await attempt(context.csi.controller.controllerPublishVolume(request))
       expectCode(
-        answer,
+        outcome,
         'ALREADY_EXISTS',
         'ControllerPublishVolume with readonly of a volume that is published writable',
       )
@@ -121,15 +121,15 @@ export const attachVolumeChecks: readonly Check[] = [
       const volume = await createVolume(context)
       await attach(context, volume)
       const request = publishRequest(context, volume, settings.otherNodeId ?? '')
-      const answer = await attempt(csi.controller.controllerPublishVolume(request))
+      const outcome = await attempt(csi.controller.controllerPublishVolume(request))
       expectCode(
-        answer,
+        outcome,
         'FAILED_PRECONDITION',
         'ControllerPublishVolume of a SINGLE_NODE_WRITER volume to a second node',
       )
       await detach(context, volume.volumeId)
-      const nextAnswer = await attempt(csi.controller.controllerPublishVolume(request))
-      expectOk(nextAnswer, 'ControllerPublishVolume to a second node after ControllerUnpublishVolume from the first')
+      const nextOutcome = await attempt(csi.controller.controllerPublishVolume(request))
+      expectOk(nextOutcome, 'ControllerPublishVolume to a second node after ControllerUnpublishVolume from the first')
     },
   },
   {
@@ -144,11 +144,11 @@ export const attachVolumeChecks: readonly Check[] = [
     async run(context) {
       const volume = await createVolume(context)
       const request = publishRequest(context, volume, nodeIdOf(context))
-      const answers = await Promise.all(
+      const outcomes = await Promise.all(
         [1, 2, 3].map(() => attempt(context.csi.controller.controllerPublishVolume(request))),
       )
-      for (const answer of answers)
-        expectCode(answer, ['OK', 'ABORTED'], 'one of 3 concurrent ControllerPublishVolume calls')
+      for (const outcome of outcomes)
+        expectCode(outcome, ['OK', 'ABORTED'], 'one of 3 concurrent ControllerPublishVolume calls')
       await attach(context, volume)
     },
   },
@@ -162,8 +162,8 @@ export const attachVolumeChecks: readonly Check[] = [
     },
     needs: NEEDS,
     async run(context) {
-      const answer = await attempt(context.csi.controller.controllerUnpublishVolume({ nodeId: nodeIdOf(context) }))
-      expectCode(answer, 'INVALID_ARGUMENT', 'ControllerUnpublishVolume without a volume_id')
+      const outcome = await attempt(context.csi.controller.controllerUnpublishVolume({ nodeId: nodeIdOf(context) }))
+      expectCode(outcome, 'INVALID_ARGUMENT', 'ControllerUnpublishVolume without a volume_id')
     },
   },
   {
@@ -193,8 +193,8 @@ export const attachVolumeChecks: readonly Check[] = [
     needs: NEEDS,
     async run(context) {
       const request = { volumeId: UNKNOWN_ID, nodeId: nodeIdOf(context) }
-      const answer = await attempt(context.csi.controller.controllerUnpublishVolume(request))
-      expectCode(answer, ['OK', 'NOT_FOUND'], 'ControllerUnpublishVolume of an unknown volume')
+      const outcome = await attempt(context.csi.controller.controllerUnpublishVolume(request))
+      expectCode(outcome, ['OK', 'NOT_FOUND'], 'ControllerUnpublishVolume of an unknown volume')
     },
   },
   {
@@ -209,8 +209,8 @@ export const attachVolumeChecks: readonly Check[] = [
     async run(context) {
       const { volumeId, ...volume } = await createVolume(context)
       await attach(context, { volumeId, ...volume })
-      const answer = await attempt(context.csi.controller.controllerUnpublishVolume({ volumeId }))
-      expectOk(answer, 'ControllerUnpublishVolume without a node_id')
+      const outcome = await attempt(context.csi.controller.controllerUnpublishVolume({ volumeId }))
+      expectOk(outcome, 'ControllerUnpublishVolume without a node_id')
       await deleteVolume(context, volumeId)
     },
   },

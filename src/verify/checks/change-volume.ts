@@ -1,5 +1,5 @@
 // Checks ControllerExpandVolume, NodeExpandVolume and ControllerModifyVolume.
-import { attempt, expectCode, expectOk } from '../calls/answers.ts'
+import { attempt, expectCode, expectOk } from '../calls/outcomes.ts'
 import { type Check, type CheckContext, violate } from '../check.ts'
 import {
   atLeast,
@@ -52,8 +52,8 @@ export const changeVolumeChecks: readonly Check[] = [
     },
     needs: EXPAND_NEEDS,
     async run(context) {
-      const answer = await expand(context, UNKNOWN_ID, atLeast(context.settings.expandedBytes))
-      expectCode(answer, 'NOT_FOUND', 'ControllerExpandVolume of an unknown id')
+      const outcome = await expand(context, UNKNOWN_ID, atLeast(context.settings.expandedBytes))
+      expectCode(outcome, 'NOT_FOUND', 'ControllerExpandVolume of an unknown id')
     },
   },
   {
@@ -93,8 +93,8 @@ export const changeVolumeChecks: readonly Check[] = [
     needs: EXPAND_NEEDS,
     async run(context) {
       const { volumeId, capacityBytes } = await createVolume(context)
-      const answer = await expand(context, volumeId, atLeast(BigInt(context.settings.sizeBytes) / 2n))
-      const response = expectOk(answer, 'ControllerExpandVolume with less than the size of the volume')
+      const outcome = await expand(context, volumeId, atLeast(BigInt(context.settings.sizeBytes) / 2n))
+      const response = expectOk(outcome, 'ControllerExpandVolume with less than the size of the volume')
       if (response.capacityBytes < capacityBytes)
         violate(`the volume has ${capacityBytes} bytes, ControllerExpandVolume reported ${response.capacityBytes}`)
     },
@@ -110,8 +110,8 @@ export const changeVolumeChecks: readonly Check[] = [
     needs: EXPAND_NEEDS,
     async run(context) {
       const { volumeId, capacityBytes } = await createVolume(context)
-      const answer = await expand(context, volumeId, atLeast(IMPOSSIBLE_BYTES))
-      expectCode(answer, ['OUT_OF_RANGE', 'RESOURCE_EXHAUSTED'], `ControllerExpandVolume to ${IMPOSSIBLE_BYTES} bytes`)
+      const outcome = await expand(context, volumeId, atLeast(IMPOSSIBLE_BYTES))
+      expectCode(outcome, ['OUT_OF_RANGE', 'RESOURCE_EXHAUSTED'], `ControllerExpandVolume to ${IMPOSSIBLE_BYTES} bytes`)
       const listedBytes = await readListedBytes(context, volumeId)
       if (listedBytes !== undefined && listedBytes !== capacityBytes)
         violate(`a rejected expansion changed the size from ${capacityBytes} to ${listedBytes} bytes`)
@@ -130,9 +130,9 @@ export const changeVolumeChecks: readonly Check[] = [
       const { sizeBytes, expandedBytes } = context.settings
       const { volumeId } = await createVolume(context)
       const limitBytes = BigInt(Math.floor((sizeBytes + expandedBytes) / 2))
-      const answer = await expand(context, volumeId, { requiredBytes: BigInt(expandedBytes), limitBytes })
+      const outcome = await expand(context, volumeId, { requiredBytes: BigInt(expandedBytes), limitBytes })
       expectCode(
-        answer,
+        outcome,
         ['OUT_OF_RANGE', 'INVALID_ARGUMENT'],
         `ControllerExpandVolume with required_bytes ${expandedBytes} and limit_bytes ${limitBytes}`,
       )
@@ -149,8 +149,8 @@ export const changeVolumeChecks: readonly Check[] = [
     needs: { ...EXPAND_NEEDS, node: [], onlyOfflineExpansion: true },
     async run(context) {
       const { volume } = await mountVolume(context)
-      const answer = await expand(context, volume.volumeId, atLeast(context.settings.expandedBytes))
-      expectCode(answer, 'FAILED_PRECONDITION', 'ControllerExpandVolume of a published volume')
+      const outcome = await expand(context, volume.volumeId, atLeast(context.settings.expandedBytes))
+      expectCode(outcome, 'FAILED_PRECONDITION', 'ControllerExpandVolume of a published volume')
     },
   },
   {
@@ -207,8 +207,8 @@ export const changeVolumeChecks: readonly Check[] = [
     needs: NODE_EXPAND_NEEDS,
     async run(context) {
       const request = { volumeId: UNKNOWN_ID, volumePath: await context.makeDirectory() }
-      const answer = await attempt(context.csi.node.nodeExpandVolume(request))
-      expectCode(answer, 'NOT_FOUND', 'NodeExpandVolume of an unknown id')
+      const outcome = await attempt(context.csi.node.nodeExpandVolume(request))
+      expectCode(outcome, 'NOT_FOUND', 'NodeExpandVolume of an unknown id')
     },
   },
   {
@@ -247,10 +247,10 @@ export const changeVolumeChecks: readonly Check[] = [
     },
     needs: MODIFY_NEEDS,
     async run({ csi, settings }) {
-      const answer = await attempt(
+      const outcome = await attempt(
         csi.controller.controllerModifyVolume({ mutableParameters: settings.attributes ?? {} }),
       )
-      expectCode(answer, 'INVALID_ARGUMENT', 'ControllerModifyVolume without a volume_id')
+      expectCode(outcome, 'INVALID_ARGUMENT', 'ControllerModifyVolume without a volume_id')
     },
   },
   {
@@ -263,8 +263,8 @@ export const changeVolumeChecks: readonly Check[] = [
     },
     needs: { ...MODIFY_NEEDS, attributes: true },
     async run(context) {
-      const answer = await modify(context, UNKNOWN_ID, context.settings.attributes ?? {})
-      expectCode(answer, 'NOT_FOUND', 'ControllerModifyVolume of an unknown id')
+      const outcome = await modify(context, UNKNOWN_ID, context.settings.attributes ?? {})
+      expectCode(outcome, 'NOT_FOUND', 'ControllerModifyVolume of an unknown id')
     },
   },
   {
@@ -278,8 +278,8 @@ export const changeVolumeChecks: readonly Check[] = [
     needs: MODIFY_NEEDS,
     async run(context) {
       const { volumeId } = await createVolume(context)
-      const answer = await modify(context, volumeId, { 'stowage-verify-unknown-key': 'value' })
-      expectCode(answer, 'INVALID_ARGUMENT', 'ControllerModifyVolume with an unknown key')
+      const outcome = await modify(context, volumeId, { 'stowage-verify-unknown-key': 'value' })
+      expectCode(outcome, 'INVALID_ARGUMENT', 'ControllerModifyVolume with an unknown key')
     },
   },
   {

@@ -1,5 +1,5 @@
 // Checks CreateVolume.
-import { attempt, expectCode, expectOk } from '../calls/answers.ts'
+import { attempt, expectCode, expectOk } from '../calls/outcomes.ts'
 import { type Check, type CheckContext, violate } from '../check.ts'
 import {
   atLeast,
@@ -113,8 +113,8 @@ export const createVolumeChecks: readonly Check[] = [
       const { capacityBytes } = await sendCreateRequest(context, request, 'CreateVolume')
       const largerBytes = Math.max(expandedBytes, Number(capacityBytes) * 2)
       const conflict = { ...request, capacityRange: exactly(largerBytes) }
-      const answer = await attempt(context.csi.controller.createVolume(conflict))
-      expectCode(answer, 'ALREADY_EXISTS', `CreateVolume of an existing name with ${largerBytes} bytes`)
+      const outcome = await attempt(context.csi.controller.createVolume(conflict))
+      expectCode(outcome, 'ALREADY_EXISTS', `CreateVolume of an existing name with ${largerBytes} bytes`)
     },
   },
   {
@@ -129,8 +129,8 @@ export const createVolumeChecks: readonly Check[] = [
     async run(context) {
       const bytes = BigInt(context.settings.sizeBytes)
       const request = createRequest(context, { capacityRange: { requiredBytes: bytes, limitBytes: bytes / 2n } })
-      const answer = await attempt(context.csi.controller.createVolume(request))
-      expectCode(answer, ['OUT_OF_RANGE', 'INVALID_ARGUMENT'], 'CreateVolume with required_bytes above limit_bytes')
+      const outcome = await attempt(context.csi.controller.createVolume(request))
+      expectCode(outcome, ['OUT_OF_RANGE', 'INVALID_ARGUMENT'], 'CreateVolume with required_bytes above limit_bytes')
     },
   },
   {
@@ -144,8 +144,8 @@ export const createVolumeChecks: readonly Check[] = [
     needs: NEEDS,
     async run(context) {
       const request = createRequest(context, { capacityRange: { requiredBytes: -1n } })
-      const answer = await attempt(context.csi.controller.createVolume(request))
-      expectCode(answer, ['INVALID_ARGUMENT', 'OUT_OF_RANGE'], 'CreateVolume with required_bytes -1')
+      const outcome = await attempt(context.csi.controller.createVolume(request))
+      expectCode(outcome, ['INVALID_ARGUMENT', 'OUT_OF_RANGE'], 'CreateVolume with required_bytes -1')
     },
   },
   {
@@ -160,9 +160,9 @@ export const createVolumeChecks: readonly Check[] = [
     async run(context) {
       const bytes = context.settings.sizeBytes + 1
       const request = createRequest(context, { capacityRange: exactly(bytes) })
-      const answer = await attempt(context.csi.controller.createVolume(request))
-      if (answer.code !== 'OK') return expectCode(answer, 'OUT_OF_RANGE', `CreateVolume with exactly ${bytes} bytes`)
-      const capacityBytes = answer.response.volume?.capacityBytes ?? 0n
+      const outcome = await attempt(context.csi.controller.createVolume(request))
+      if (outcome.code !== 'OK') return expectCode(outcome, 'OUT_OF_RANGE', `CreateVolume with exactly ${bytes} bytes`)
+      const capacityBytes = outcome.response.volume?.capacityBytes ?? 0n
       if (capacityBytes > BigInt(bytes)) violate(`limit_bytes is ${bytes}, but the volume has ${capacityBytes} bytes`)
     },
   },
@@ -177,8 +177,8 @@ export const createVolumeChecks: readonly Check[] = [
     needs: NEEDS,
     async run(context) {
       const request = createRequest(context, { capacityRange: atLeast(IMPOSSIBLE_BYTES) })
-      const answer = await attempt(context.csi.controller.createVolume(request))
-      expectCode(answer, ['OUT_OF_RANGE', 'RESOURCE_EXHAUSTED'], `CreateVolume with ${IMPOSSIBLE_BYTES} bytes`)
+      const outcome = await attempt(context.csi.controller.createVolume(request))
+      expectCode(outcome, ['OUT_OF_RANGE', 'RESOURCE_EXHAUSTED'], `CreateVolume with ${IMPOSSIBLE_BYTES} bytes`)
       const smaller = { ...request, capacityRange: atLeast(context.settings.sizeBytes) }
       await sendCreateRequest(context, smaller, 'CreateVolume with the name of a rejected request and a possible size')
     },
@@ -240,10 +240,10 @@ export const createVolumeChecks: readonly Check[] = [
       const keys = Object.keys(context.nodeInfo?.accessibleTopology?.segments ?? {})
       const segments = Object.fromEntries(keys.map((key) => [key, 'stowage-verify-nowhere']))
       const accessibilityRequirements = { requisite: [{ segments }], preferred: [{ segments }] }
-      const answer = await attempt(
+      const outcome = await attempt(
         context.csi.controller.createVolume(createRequest(context, { accessibilityRequirements })),
       )
-      expectCode(answer, 'RESOURCE_EXHAUSTED', 'CreateVolume with a requisite topology that does not exist')
+      expectCode(outcome, 'RESOURCE_EXHAUSTED', 'CreateVolume with a requisite topology that does not exist')
     },
   },
   {
@@ -257,8 +257,10 @@ export const createVolumeChecks: readonly Check[] = [
     needs: { controller: ['CREATE_DELETE_VOLUME', 'CREATE_DELETE_SNAPSHOT'] },
     async run(context) {
       const volumeContentSource = { type: { case: 'snapshot' as const, value: { snapshotId: UNKNOWN_ID } } }
-      const answer = await attempt(context.csi.controller.createVolume(createRequest(context, { volumeContentSource })))
-      expectCode(answer, 'NOT_FOUND', 'CreateVolume from an unknown snapshot')
+      const outcome = await attempt(
+        context.csi.controller.createVolume(createRequest(context, { volumeContentSource })),
+      )
+      expectCode(outcome, 'NOT_FOUND', 'CreateVolume from an unknown snapshot')
     },
   },
   {
@@ -272,8 +274,10 @@ export const createVolumeChecks: readonly Check[] = [
     needs: { controller: ['CREATE_DELETE_VOLUME', 'CLONE_VOLUME'] },
     async run(context) {
       const volumeContentSource = { type: { case: 'volume' as const, value: { volumeId: UNKNOWN_ID } } }
-      const answer = await attempt(context.csi.controller.createVolume(createRequest(context, { volumeContentSource })))
-      expectCode(answer, 'NOT_FOUND', 'CreateVolume from an unknown volume')
+      const outcome = await attempt(
+        context.csi.controller.createVolume(createRequest(context, { volumeContentSource })),
+      )
+      expectCode(outcome, 'NOT_FOUND', 'CreateVolume from an unknown volume')
     },
   },
   {
@@ -287,17 +291,17 @@ export const createVolumeChecks: readonly Check[] = [
     needs: NEEDS,
     async run(context) {
       const request = createRequest(context)
-      const answers = await Promise.all(
+      const outcomes = await Promise.all(
         Array.from({ length: CONCURRENT_CALLS }, () => attempt(context.csi.controller.createVolume(request))),
       )
-      for (const answer of answers)
-        expectCode(answer, ['OK', 'ABORTED'], `one of ${CONCURRENT_CALLS} concurrent CreateVolume calls`)
+      for (const outcome of outcomes)
+        expectCode(outcome, ['OK', 'ABORTED'], `one of ${CONCURRENT_CALLS} concurrent CreateVolume calls`)
       const { volumeId } = await sendCreateRequest(
         context,
         request,
         'CreateVolume after concurrent calls with the same name',
       )
-      const ids = new Set([...answers.flatMap(({ response }) => response?.volume?.volumeId ?? []), volumeId])
+      const ids = new Set([...outcomes.flatMap(({ response }) => response?.volume?.volumeId ?? []), volumeId])
       if (ids.size > 1) violate(`concurrent calls with one name created ${ids.size} volumes: ${[...ids].join(', ')}`)
     },
   },
@@ -355,14 +359,14 @@ export const createVolumeChecks: readonly Check[] = [
 
 /** The real time that a driver has to end a cancelled call. */
 const ABORTED_RETRIES_MAX = 20
-const ABORTED_RETRY_MS = 100
+const ABORTED_RETRY_DELAY_MS = 100
 
 async function repeatUntilOk(context: CheckContext, request: CreateRequest) {
   for (let retries = 0; ; retries++) {
-    const answer = await attempt(context.csi.controller.createVolume(request))
-    if (answer.code === 'ABORTED' && retries < ABORTED_RETRIES_MAX) await context.pause(ABORTED_RETRY_MS)
+    const outcome = await attempt(context.csi.controller.createVolume(request))
+    if (outcome.code === 'ABORTED' && retries < ABORTED_RETRIES_MAX) await context.pause(ABORTED_RETRY_DELAY_MS)
     else {
-      const { volume } = expectOk(answer, 'CreateVolume repeated after a cancelled call')
+      const { volume } = expectOk(outcome, 'CreateVolume repeated after a cancelled call')
       return volume ?? violate('CreateVolume returned no volume')
     }
   }

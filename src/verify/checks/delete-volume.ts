@@ -1,5 +1,5 @@
 // Checks DeleteVolume and ValidateVolumeCapabilities.
-import { attempt, expectCode, expectOk } from '../calls/answers.ts'
+import { attempt, expectCode, expectOk } from '../calls/outcomes.ts'
 import { type Check, violate } from '../check.ts'
 import {
   classCapability,
@@ -38,8 +38,8 @@ export const deleteVolumeChecks: readonly Check[] = [
     },
     needs: NEEDS,
     async run(context) {
-      const answer = await attempt(context.csi.controller.deleteVolume({ volumeId: UNKNOWN_ID }))
-      expectOk(answer, 'DeleteVolume of an unknown id')
+      const outcome = await attempt(context.csi.controller.deleteVolume({ volumeId: UNKNOWN_ID }))
+      expectOk(outcome, 'DeleteVolume of an unknown id')
     },
   },
   {
@@ -54,8 +54,8 @@ export const deleteVolumeChecks: readonly Check[] = [
     async run(context) {
       const { volumeId } = await createVolume(context)
       await deleteVolume(context, volumeId)
-      const answer = await attempt(context.csi.controller.deleteVolume({ volumeId }))
-      expectOk(answer, 'DeleteVolume of a deleted volume')
+      const outcome = await attempt(context.csi.controller.deleteVolume({ volumeId }))
+      expectOk(outcome, 'DeleteVolume of a deleted volume')
     },
   },
   {
@@ -70,8 +70,8 @@ export const deleteVolumeChecks: readonly Check[] = [
     async run(context) {
       const { volumeId } = await createVolume(context)
       const { controller } = context.csi
-      const answers = await Promise.all([1, 2, 3].map(() => attempt(controller.deleteVolume({ volumeId }))))
-      for (const answer of answers) expectCode(answer, ['OK', 'ABORTED'], 'one of 3 concurrent DeleteVolume calls')
+      const outcomes = await Promise.all([1, 2, 3].map(() => attempt(controller.deleteVolume({ volumeId }))))
+      for (const outcome of outcomes) expectCode(outcome, ['OK', 'ABORTED'], 'one of 3 concurrent DeleteVolume calls')
       expectOk(await attempt(controller.deleteVolume({ volumeId })), 'DeleteVolume after concurrent calls')
     },
   },
@@ -90,8 +90,8 @@ export const deleteVolumeChecks: readonly Check[] = [
       const { volumeId } = await sendCreateRequest(context, request, 'CreateVolume')
       await deleteVolume(context, volumeId)
       const validation = { volumeId, volumeCapabilities: [classCapability(context)] }
-      const answer = await attempt(csi.controller.validateVolumeCapabilities(validation))
-      expectCode(answer, 'NOT_FOUND', 'ValidateVolumeCapabilities of a deleted volume')
+      const outcome = await attempt(csi.controller.validateVolumeCapabilities(validation))
+      expectCode(outcome, 'NOT_FOUND', 'ValidateVolumeCapabilities of a deleted volume')
       if (profile.controller.has('LIST_VOLUMES')) {
         const { entries } = expectOk(await attempt(csi.controller.listVolumes({})), 'ListVolumes')
         if (entries.some(({ volume }) => volume?.volumeId === volumeId)) violate('ListVolumes lists a deleted volume')
@@ -111,8 +111,8 @@ export const deleteVolumeChecks: readonly Check[] = [
     async run(context) {
       const { volume, targetPath } = await mountVolume(context)
       const { volumeId } = volume
-      const answer = await attempt(context.csi.controller.deleteVolume({ volumeId }))
-      expectCode(answer, 'FAILED_PRECONDITION', `DeleteVolume of a volume that is published at ${targetPath}`)
+      const outcome = await attempt(context.csi.controller.deleteVolume({ volumeId }))
+      expectCode(outcome, 'FAILED_PRECONDITION', `DeleteVolume of a volume that is published at ${targetPath}`)
     },
   },
   {
@@ -151,8 +151,8 @@ export const deleteVolumeChecks: readonly Check[] = [
     needs: { controller: [] },
     async run(context) {
       const request = { volumeId: UNKNOWN_ID, volumeCapabilities: [classCapability(context)] }
-      const answer = await attempt(context.csi.controller.validateVolumeCapabilities(request))
-      expectCode(answer, 'NOT_FOUND', 'ValidateVolumeCapabilities of an unknown id')
+      const outcome = await attempt(context.csi.controller.validateVolumeCapabilities(request))
+      expectCode(outcome, 'NOT_FOUND', 'ValidateVolumeCapabilities of an unknown id')
     },
   },
   {
@@ -173,9 +173,9 @@ export const deleteVolumeChecks: readonly Check[] = [
         parameters: driverParameters(context),
         secrets: { ...context.settings.secrets.ControllerValidateVolumeCapabilitiesSecret },
       }
-      const answer = await attempt(context.csi.controller.validateVolumeCapabilities(request))
+      const outcome = await attempt(context.csi.controller.validateVolumeCapabilities(request))
       const { confirmed, message } = expectOk(
-        answer,
+        outcome,
         'ValidateVolumeCapabilities with the capabilities of CreateVolume',
       )
       if (!confirmed) violate(`the capabilities of CreateVolume are not confirmed: ${message || 'no message'}`)

@@ -1,5 +1,5 @@
 // Checks the Identity service, the capabilities and NodeGetInfo.
-import { attempt, expectOk } from '../calls/answers.ts'
+import { attempt, expectOk } from '../calls/outcomes.ts'
 import { type Check, violate } from '../check.ts'
 import { isValidDriverName } from '../profile.ts'
 
@@ -20,7 +20,7 @@ export const identityChecks: readonly Check[] = [
   },
   {
     id: 'identity-probe',
-    title: 'Probe succeeds and reports that the driver is ready',
+    title: 'Probe succeeds and does not report that the driver is not ready',
     rule: {
       section: 'Probe',
       level: 'must',
@@ -40,24 +40,24 @@ export const identityChecks: readonly Check[] = [
       text: 'All instances of one version of a driver return the same capabilities, so two responses are equal.',
     },
     async run({ csi, profile }) {
-      const ask = async () => [
+      const readAll = async () => [
         expectOk(await attempt(csi.identity.getPluginInfo({})), 'GetPluginInfo'),
         expectOk(await attempt(csi.identity.getPluginCapabilities({})), 'GetPluginCapabilities'),
         profile.hasController &&
           expectOk(await attempt(csi.controller.controllerGetCapabilities({})), 'ControllerGetCapabilities'),
         profile.hasNode && expectOk(await attempt(csi.node.nodeGetCapabilities({})), 'NodeGetCapabilities'),
       ]
-      const [first, second] = [toText(await ask()), toText(await ask())]
+      const [first, second] = [toText(await readAll()), toText(await readAll())]
       if (first !== second) violate(`two rounds of calls returned different responses: ${first} and ${second}`)
     },
   },
   {
     id: 'plugin-services',
-    title: 'the advertised services are served',
+    title: 'a driver with a controller service advertises it',
     rule: {
       section: 'GetPluginCapabilities',
       level: 'must',
-      text: 'A driver with a controller service advertises CONTROLLER_SERVICE, and serves it if it advertises it.',
+      text: 'A driver whose controller service has capabilities advertises CONTROLLER_SERVICE.',
     },
     needs: { controller: [] },
     async run({ profile }) {
@@ -163,9 +163,9 @@ const TOPOLOGY_NAME = new RegExp(`^${NAME}$`)
 const TOPOLOGY_KEY = new RegExp(`^([a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?/)?${NAME}$`, 'i')
 
 async function expectImplemented(capability: string, call: () => Promise<unknown>): Promise<void> {
-  const answer = await attempt(call())
-  if (answer.code === 'UNIMPLEMENTED')
-    violate(`a call of ${capability} is advertised, but returns UNIMPLEMENTED (${answer.message})`)
+  const outcome = await attempt(call())
+  if (outcome.code === 'UNIMPLEMENTED')
+    violate(`a call of ${capability} is advertised, but returns UNIMPLEMENTED (${outcome.message})`)
 }
 
 const toText = (value: unknown): string =>

@@ -2,7 +2,7 @@
 import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { VolumeCapability_AccessMode_Mode as Mode, VolumeUsage_Unit as Unit } from '../../csi/gen/csi_pb.js'
-import { attempt, expectCode, expectOk } from '../calls/answers.ts'
+import { attempt, expectCode, expectOk } from '../calls/outcomes.ts'
 import { type Check, violate } from '../check.ts'
 import {
   classCapability,
@@ -60,8 +60,8 @@ export const nodeVolumeChecks: readonly Check[] = [
         volumeCapability: classCapability(context),
         secrets: { ...context.settings.secrets.NodeStageVolumeSecret },
       }
-      const answer = await attempt(context.csi.node.nodeStageVolume(request))
-      expectCode(answer, 'NOT_FOUND', 'NodeStageVolume of an unknown id')
+      const outcome = await attempt(context.csi.node.nodeStageVolume(request))
+      expectCode(outcome, 'NOT_FOUND', 'NodeStageVolume of an unknown id')
     },
   },
   {
@@ -93,8 +93,9 @@ export const nodeVolumeChecks: readonly Check[] = [
     async run(context) {
       const nodeVolume = await prepareNodeVolume(context)
       const request = stageRequest(context, nodeVolume)
-      const answers = await Promise.all([1, 2, 3].map(() => attempt(context.csi.node.nodeStageVolume(request))))
-      for (const answer of answers) expectCode(answer, ['OK', 'ABORTED'], 'one of 3 concurrent NodeStageVolume calls')
+      const outcomes = await Promise.all([1, 2, 3].map(() => attempt(context.csi.node.nodeStageVolume(request))))
+      for (const outcome of outcomes)
+        expectCode(outcome, ['OK', 'ABORTED'], 'one of 3 concurrent NodeStageVolume calls')
       await stage(context, nodeVolume)
       await unstage(context, nodeVolume)
     },
@@ -172,8 +173,8 @@ export const nodeVolumeChecks: readonly Check[] = [
         volumeCapability: classCapability(context),
         secrets: { ...context.settings.secrets.NodePublishVolumeSecret },
       }
-      const answer = await attempt(context.csi.node.nodePublishVolume(request))
-      expectCode(answer, 'NOT_FOUND', 'NodePublishVolume of an unknown id')
+      const outcome = await attempt(context.csi.node.nodePublishVolume(request))
+      expectCode(outcome, 'NOT_FOUND', 'NodePublishVolume of an unknown id')
     },
   },
   {
@@ -189,9 +190,9 @@ export const nodeVolumeChecks: readonly Check[] = [
       const nodeVolume = await prepareNodeVolume(context)
       await stage(context, nodeVolume)
       const request = { ...nodePublishRequest(context, nodeVolume), stagingTargetPath: '' }
-      const answer = await attempt(context.csi.node.nodePublishVolume(request))
+      const outcome = await attempt(context.csi.node.nodePublishVolume(request))
       // A missing field is also an invalid request.
-      expectCode(answer, ['FAILED_PRECONDITION', 'INVALID_ARGUMENT'], 'NodePublishVolume without staging_target_path')
+      expectCode(outcome, ['FAILED_PRECONDITION', 'INVALID_ARGUMENT'], 'NodePublishVolume without staging_target_path')
     },
   },
   {
@@ -241,9 +242,9 @@ export const nodeVolumeChecks: readonly Check[] = [
     async run(context) {
       const nodeVolume = await mountVolume(context)
       const request = { ...nodePublishRequest(context, nodeVolume), readonly: true }
-      const answer = await attempt(context.csi.node.nodePublishVolume(request))
+      const outcome = await attempt(context.csi.node.nodePublishVolume(request))
       expectCode(
-        answer,
+        outcome,
         ['ALREADY_EXISTS', 'FAILED_PRECONDITION'],
         'NodePublishVolume with readonly at a target that is published writable',
       )
@@ -263,9 +264,9 @@ export const nodeVolumeChecks: readonly Check[] = [
       const nodeVolume = await mountVolume(context, { volumeCapabilities })
       const targetPath = join(await context.makeDirectory(), 'mount')
       const request = { ...nodePublishRequest(context, nodeVolume), targetPath }
-      const answer = await attempt(context.csi.node.nodePublishVolume(request))
+      const outcome = await attempt(context.csi.node.nodePublishVolume(request))
       expectCode(
-        answer,
+        outcome,
         'FAILED_PRECONDITION',
         'NodePublishVolume of a SINGLE_NODE_SINGLE_WRITER volume at a second target',
       )
@@ -284,8 +285,9 @@ export const nodeVolumeChecks: readonly Check[] = [
       const nodeVolume = await prepareNodeVolume(context)
       await stage(context, nodeVolume)
       const request = nodePublishRequest(context, nodeVolume)
-      const answers = await Promise.all([1, 2, 3].map(() => attempt(context.csi.node.nodePublishVolume(request))))
-      for (const answer of answers) expectCode(answer, ['OK', 'ABORTED'], 'one of 3 concurrent NodePublishVolume calls')
+      const outcomes = await Promise.all([1, 2, 3].map(() => attempt(context.csi.node.nodePublishVolume(request))))
+      for (const outcome of outcomes)
+        expectCode(outcome, ['OK', 'ABORTED'], 'one of 3 concurrent NodePublishVolume calls')
       await publish(context, nodeVolume)
       await unmountVolume(context, nodeVolume)
       if (await exists(nodeVolume.targetPath)) violate('the target still exists after NodeUnpublishVolume')
@@ -375,7 +377,7 @@ export const nodeVolumeChecks: readonly Check[] = [
     rule: {
       section: 'NodeGetVolumeStats',
       level: 'must',
-      text: 'A usage has a unit and a total; used and available are not negative, and together not above the total.',
+      text: 'A usage has a unit and a total; used and available are not negative, and neither is above the total.',
     },
     needs: STATS_NEEDS,
     async run(context) {

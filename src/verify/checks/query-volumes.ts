@@ -1,6 +1,6 @@
 // Checks ListVolumes, ControllerGetVolume and GetCapacity.
 import type { Volume } from '../../csi/gen/csi_pb.js'
-import { attempt, expectCode, expectOk } from '../calls/answers.ts'
+import { attempt, expectCode, expectOk } from '../calls/outcomes.ts'
 import { type Check, type CheckContext, violate } from '../check.ts'
 import {
   atLeast,
@@ -92,8 +92,8 @@ export const queryVolumesChecks: readonly Check[] = [
     },
     needs: { controller: ['LIST_VOLUMES'] },
     async run({ csi }) {
-      const answer = await attempt(csi.controller.listVolumes({ startingToken: 'stowage-verify-invalid-token' }))
-      expectCode(answer, 'ABORTED', 'ListVolumes with an invalid starting_token')
+      const outcome = await attempt(csi.controller.listVolumes({ startingToken: 'stowage-verify-invalid-token' }))
+      expectCode(outcome, 'ABORTED', 'ListVolumes with an invalid starting_token')
     },
   },
   {
@@ -142,8 +142,8 @@ export const queryVolumesChecks: readonly Check[] = [
         violate(`ControllerGetVolume of ${volumeId} returned the volume ${JSON.stringify(volume?.volumeId)}`)
       if (volume.capacityBytes !== 0n && capacityBytes !== 0n && volume.capacityBytes !== capacityBytes)
         violate(`CreateVolume reported ${capacityBytes} bytes, ControllerGetVolume ${volume.capacityBytes}`)
-      const answer = await attempt(controller.controllerGetVolume({ volumeId: UNKNOWN_ID }))
-      expectCode(answer, 'NOT_FOUND', 'ControllerGetVolume of an unknown id')
+      const outcome = await attempt(controller.controllerGetVolume({ volumeId: UNKNOWN_ID }))
+      expectCode(outcome, 'NOT_FOUND', 'ControllerGetVolume of an unknown id')
     },
   },
   {
@@ -177,9 +177,9 @@ export const queryVolumesChecks: readonly Check[] = [
       const { maximumVolumeSize } = await readCapacity(context)
       if (maximumVolumeSize === undefined || maximumVolumeSize <= 0n) return
       const capacityRange = atLeast(maximumVolumeSize * 2n)
-      const answer = await attempt(context.csi.controller.createVolume(createRequest(context, { capacityRange })))
+      const outcome = await attempt(context.csi.controller.createVolume(createRequest(context, { capacityRange })))
       expectCode(
-        answer,
+        outcome,
         ['OUT_OF_RANGE', 'RESOURCE_EXHAUSTED'],
         `CreateVolume with twice the maximum_volume_size of ${maximumVolumeSize} bytes`,
       )

@@ -10,7 +10,7 @@ import {
   type Volume,
   type VolumeCapabilitySchema,
 } from '../../csi/gen/csi_pb.js'
-import { attempt, expectOk } from '../calls/answers.ts'
+import { attempt, expectOk } from '../calls/outcomes.ts'
 import { type CheckContext, violate } from '../check.ts'
 
 /** The fields of a request, not a message. */
@@ -96,10 +96,10 @@ export const publishRequest = (context: CheckContext, volume: Volume, nodeId: st
 export async function attach(context: CheckContext, volume: Volume): Promise<Record<string, string>> {
   const { csi, profile, nodeInfo } = context
   if (!profile.controller.has('PUBLISH_UNPUBLISH_VOLUME')) return {}
-  const answer = await attempt(
+  const outcome = await attempt(
     csi.controller.controllerPublishVolume(publishRequest(context, volume, nodeInfo?.nodeId ?? '')),
   )
-  return expectOk(answer, 'ControllerPublishVolume to the node of NodeGetInfo').publishContext
+  return expectOk(outcome, 'ControllerPublishVolume to the node of NodeGetInfo').publishContext
 }
 
 export async function detach(context: CheckContext, volumeId: string): Promise<void> {

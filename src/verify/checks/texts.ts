@@ -1,6 +1,6 @@
 // Checks the texts that a driver returns: every error has a message, and no response contains a secret.
 import { withoutMessage } from '../../csi/index.ts'
-import { type Answer, attempt, expectOk } from '../calls/answers.ts'
+import { attempt, type CallOutcome, expectOk } from '../calls/outcomes.ts'
 import { type Check, violate } from '../check.ts'
 import { createRequest, UNKNOWN_ID } from './requests.ts'
 
@@ -19,7 +19,7 @@ export const textChecks: readonly Check[] = [
     needs: NEEDS,
     async run(context) {
       const { controller } = context.csi
-      const failures: Record<string, Answer<unknown>> = {
+      const failures: Record<string, CallOutcome<unknown>> = {
         DeleteVolume: await attempt(controller.deleteVolume({})),
         CreateVolume: await attempt(controller.createVolume(createRequest(context, { name: '' }))),
         ValidateVolumeCapabilities: await attempt(controller.validateVolumeCapabilities({ volumeId: UNKNOWN_ID })),
@@ -44,20 +44,20 @@ export const textChecks: readonly Check[] = [
       const values = [canary, ...Object.values(settings.secrets.CreateVolumeSecret ?? {})].filter(
         (value) => value.length >= SECRET_CHARACTERS_MIN,
       )
-      const expectNoSecret = (situation: string, answer: Answer<unknown>) => {
-        const text = `${answer.message} ${toText(answer.response)}`
+      const expectNoSecret = (situation: string, outcome: CallOutcome<unknown>) => {
+        const text = `${outcome.message} ${toText(outcome.response)}`
         const isEchoed = values.some(
           (value) => text.includes(value) || text.includes(Buffer.from(value).toString('base64')),
         )
         if (isEchoed) violate(`${situation} contains a secret of the request`)
       }
-      const rejectedAnswer = await attempt(
+      const rejectedOutcome = await attempt(
         csi.controller.createVolume(createRequest(context, { secrets, volumeCapabilities: [] })),
       )
-      expectNoSecret('the error of CreateVolume', rejectedAnswer)
-      const createdAnswer = await attempt(csi.controller.createVolume(createRequest(context, { secrets })))
-      expectNoSecret('the response of CreateVolume', createdAnswer)
-      const { volume } = expectOk(createdAnswer, 'CreateVolume with secrets')
+      expectNoSecret('the error of CreateVolume', rejectedOutcome)
+      const createdOutcome = await attempt(csi.controller.createVolume(createRequest(context, { secrets })))
+      expectNoSecret('the response of CreateVolume', createdOutcome)
+      const { volume } = expectOk(createdOutcome, 'CreateVolume with secrets')
       const deleteSecrets = { ...settings.secrets.DeleteVolumeSecret, ...secrets }
       const request = { volumeId: volume?.volumeId ?? '', secrets: deleteSecrets }
       expectNoSecret('the response of DeleteVolume', await attempt(csi.controller.deleteVolume(request)))
