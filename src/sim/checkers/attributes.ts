@@ -176,7 +176,10 @@ export function followExpectedAttributes({ view }: CheckContext, classes: ClassP
   }
 }
 
-/** Returns the attributes that a claim's status reports, with the driver's keys: its own amounts before the class parameters. */
+/**
+ * Returns the attributes that a claim's status reports, with the driver's keys. The claim's amounts override the class
+ * parameters.
+ */
 export function reportedAttributes(claim: ObjectOf<'claim'>, parameters: Attributes = {}): Attributes {
   const attributes: Record<string, string> = { ...parameters }
   for (const name of AMOUNTS) {

@@ -13,7 +13,7 @@ export interface ClaimsAndVolumes {
   readonly volumes: ReadonlyMap<string, Volume>
   /** `namespace/name` by uid, including deleted claims. */
   readonly claimNames: ReadonlyMap<string, string>
-  /** Called after each commit that changed a claim or volume. */
+  /** Calls `check` after each commit that changed a claim or volume. */
   onCommit(check: (changes: readonly ClaimOrVolumeChange[]) => void): void
 }
 

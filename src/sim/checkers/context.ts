@@ -106,9 +106,6 @@ export function claimsOf({ metadata, spec }: ObjectOf<'pod'>, view: View) {
 export const isOwnedBy = (pod: ObjectOf<'pod'>, claim: ObjectOf<'claim'>): boolean =>
   claim.metadata.ownerReferences?.some(({ uid, controller }) => controller && uid === pod.metadata.uid) ?? false
 
-export const hasEnded = ({ status }: ObjectOf<'pod'>): boolean =>
-  status?.phase === 'Succeeded' || status?.phase === 'Failed'
-
 export const isDeleting = ({ metadata }: { readonly metadata: { readonly deletionTimestamp?: string } }): boolean =>
   metadata.deletionTimestamp !== undefined
 

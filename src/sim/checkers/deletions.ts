@@ -1,5 +1,5 @@
-// Rule `wrong deletion`: no process calls DeleteVolume while the volume's policy is Retain or a claim is bound to it. The rule applies to
-// the state that the caller last read, because the caller may not have received later changes.
+// Rule `wrong deletion`: no process calls DeleteVolume while the volume's policy is not Delete or a claim is bound to it. The
+// rule applies to the state that the caller last read, because the caller may not have received later changes.
 import type { Kind } from '../../api/kind.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { keyOfObject } from '../../client/index.ts'
@@ -54,7 +54,10 @@ export function checkDeletions({ system, view, report }: CheckContext): ClientOb
     else protections.set(name, { reason, sinceMs: protections.get(name)?.sinceMs ?? simulation.nowMs })
   }
 
-  /** Returns the time of the newest state that the caller has read. A stale read counts as if made READ_AGE_MS_MAX ago, no read as if made now. */
+  /**
+   * Returns the time of the newest state that the caller has read. A stale read counts as if made READ_AGE_MS_MAX ago, no read as
+   * if made now.
+   */
   function knownUntilMs(read: VolumeRead | undefined): number {
     if (!read) return simulation.nowMs
     const isFresh = simulation.nowMs - read.answeredMs < READ_AGE_MS_MAX

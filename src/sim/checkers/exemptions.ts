@@ -29,8 +29,8 @@ export interface Exemptions {
 }
 
 /**
- * `isRequestedByProcess`: whether a process, and not a user, requested a volume's deletion. `isDropped`: whether the volume's object was
- * deleted without its driver, because its node is lost.
+ * `isRequestedByProcess`: whether a process, and not a user, requested a volume's deletion. `isDropped`: whether the volume's
+ * object was deleted without its driver, because its node is lost.
  */
 export function createExemptions(
   system: System,

@@ -37,7 +37,7 @@ function violationsOf(...states: readonly ClaimState[]): readonly string[] {
   return fixture.violations
 }
 
-const REJECTED = 'ControllerResizeInfeasible'
+const REJECTED_STATUS = 'ControllerResizeInfeasible'
 
 describe('checkGrowth', () => {
   it('accepts growth up to the maximum, and a rejected growth that is lowered', () => {
@@ -46,7 +46,7 @@ describe('checkGrowth', () => {
       { request: '3Gi', capacity: '2Gi', grownTo: '3Gi' },
       { request: '3Gi', capacity: '3Gi', grownTo: '3Gi' },
       { request: '4Gi', capacity: '3Gi', grownTo: '4Gi' },
-      { request: '4Gi', capacity: '3Gi', grownTo: '4Gi', pending: REJECTED },
+      { request: '4Gi', capacity: '3Gi', grownTo: '4Gi', pending: REJECTED_STATUS },
       { request: '3Gi', capacity: '3Gi', grownTo: '4Gi 1' },
     ]
     expect(violationsOf(...states)).toEqual([])
@@ -73,7 +73,7 @@ describe('checkGrowth', () => {
   it('reports a request that is lowered without a rejection, or below the capacity', () => {
     const grown: ClaimState = { request: '4Gi', capacity: '3Gi', grownTo: '4Gi' }
     expect(violationsOf(grown, { request: '3Gi', capacity: '3Gi', grownTo: '3Gi' })[0]).toContain('has not rejected it')
-    const rejected: ClaimState = { ...grown, pending: REJECTED }
+    const rejected: ClaimState = { ...grown, pending: REJECTED_STATUS }
     expect(violationsOf(rejected, { request: '2Gi', capacity: '3Gi', grownTo: '4Gi 1' })[0]).toContain(
       'below its capacity',
     )
@@ -85,7 +85,7 @@ describe('checkGrowth', () => {
       fixture.put(['claim', createClaim(state)])
       return findGrowthProblems(fixture.context.view).map(({ rule }) => rule)
     }
-    const rejected: ClaimState = { request: '4Gi', capacity: '3Gi', grownTo: '4Gi', pending: REJECTED }
+    const rejected: ClaimState = { request: '4Gi', capacity: '3Gi', grownTo: '4Gi', pending: REJECTED_STATUS }
     expect(problemsOf(rejected)).toEqual(['growth'])
     expect(problemsOf({ ...rejected, policy: 'off' })).toEqual([])
     expect(problemsOf({ ...rejected, request: '5Gi' })).toEqual([]) // a user has set it

@@ -1,14 +1,14 @@
 // Rule `growth`: automatic growth requests at most the maximum of the claim's policy, and only while no expansion is pending; it
 // lowers a request only after the driver has rejected it, and never below the capacity; and a volume that grows
-// automatically never gets larger than the maximum. Rule `quota` checks the charge. At rest, no rejected growth is left. Reads the annotations
-// without the code of the controller. Only the workload `auto-grow` runs it.
+// automatically never gets larger than the maximum. Rule `quota` checks the charge. At rest, no rejected growth is left. Reads
+// the annotations without the code of the controller. Only the workload `auto-grow` runs it.
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { ObjectOf, View } from '../engine/view.ts'
 import { type CheckContext, isDeleting, type Problem } from './context.ts'
 
 const POLICY = 'stowage.dev/auto-grow'
 const RECORD = 'stowage.dev/auto-grown'
-const REJECTED = 'ControllerResizeInfeasible'
+const REJECTED_STATUS = 'ControllerResizeInfeasible'
 
 export function checkGrowth({ view, report }: Pick<CheckContext, 'view' | 'report'>): void {
   /** Claims for which a user once requested more than their maximum: their volumes may be larger. */
@@ -36,7 +36,7 @@ export function checkGrowth({ view, report }: Pick<CheckContext, 'view' | 'repor
       if (from > capacity || pendingStatusOf(old) !== undefined)
         report('growth', `claim ${key} grew to ${to} while an expansion from ${capacity} to ${from} was pending`)
     } else if (to < from) {
-      if (pendingStatusOf(old) !== REJECTED)
+      if (pendingStatusOf(old) !== REJECTED_STATUS)
         report(
           'growth',
           `the request of claim ${key} was lowered from ${from} to ${to}, but the driver has not rejected it`,
@@ -57,7 +57,7 @@ export function checkGrowth({ view, report }: Pick<CheckContext, 'view' | 'repor
 /** Returns the claims whose rejected growth was not lowered. */
 export const findGrowthProblems = ({ claims }: Pick<View, 'claims'>): Problem[] =>
   [...claims].flatMap(([key, claim]): Problem[] => {
-    const isRejected = pendingStatusOf(claim) === REJECTED && requestOf(claim) > capacityOf(claim)
+    const isRejected = pendingStatusOf(claim) === REJECTED_STATUS && requestOf(claim) > capacityOf(claim)
     const target = recordOf(claim)?.split(' ')[2]
     const isOwn = target !== undefined && target === claim.spec?.resources?.requests?.storage
     if (!isRejected || !isOwn || isDeleting(claim) || maximumOf(claim) === undefined) return []

@@ -17,7 +17,9 @@ const STALE_MS_MAX = 30_000
 
 export function checkIntents({ system, view, report }: CheckContext): void {
   const { simulation } = system.cluster
-  /** By claim uid: the claims and leases that record the intent, and when the last record was removed (infinity while one exists). */
+  /**
+   * By claim uid: the claims and leases that record the intent, and when the last record was removed (infinity while one exists).
+   */
   const intents = new Map<string, { readonly records: Set<string>; recordedUntilMs: number }>()
 
   function setRecorded(uid: string, record: string, isRecorded: boolean): void {

@@ -94,8 +94,8 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext, 
   }
 
   /**
-   * Reports a volume that is mounted on a second machine that is on: both could write to it, a suspended machine after it resumes. The only
-   * exemption is a stale mount (followStaleMounts).
+   * Reports a volume that is mounted on a second machine that is on: both could write to it, a suspended machine after it
+   * resumes. The only exemption is a stale mount (followStaleMounts).
    */
   function checkSingleWriter(call: DriverCall): void {
     const asset = assetName(call.driver, call.volume)

@@ -1,14 +1,16 @@
-// Rules `no operation` and `stale operation`: at rest, every object that is not ready has an operation with a reason and a message
-// in the registry of a process, and every listed operation belongs to an object that exists and is not ready.
+// Rules `no operation` and `stale operation`: at rest, every object that is not ready has an operation with a reason and a
+// message in the registry of a process, and every listed operation belongs to an object that exists and is not ready.
+
 import { isFenced, lostSince } from '../../api/kinds/node/fencing.ts'
 import type { Operation } from '../../api/kinds/operation/operation-schema.ts'
+import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import { compareQuantities } from '../../api/quantity.ts'
 import { resizeCondition } from '../../volumes/resize-status.ts'
 import type { System } from '../engine/system.ts'
 import { assetOf, type ObjectOf, type View } from '../engine/view.ts'
 import { DRIVERS } from '../plan/catalog.ts'
 import { agentOf } from '../plan/process-names.ts'
-import { claimsOf, findDriverVolume, hasEnded, isDeleting, type Problem, parseAsset } from './context.ts'
+import { claimsOf, findDriverVolume, isDeleting, type Problem, parseAsset } from './context.ts'
 import type { Exemptions } from './exemptions.ts'
 import { hasResizer } from './feasibility.ts'
 import { maximumOf } from './growth.ts'
@@ -45,9 +47,9 @@ export function findOperationProblems(system: System, view: View, exemptions: Pi
 
 /**
  * Returns the operations that the server lists at rest. It removes those of a process that has not reported for SILENCE_MS_MAX
- * (apiserver/operations/operation-board.ts), and a machine that is lost for good has been off for longer when the system is at rest. Its agent's
- * registry still has the operations of the moment of the loss, which no user can see. All other processes run at rest, so their
- * registries count even between a crash and the restart.
+ * (apiserver/operations/operation-board.ts), and a machine that is lost for good has been off for longer when the system is at
+ * rest. Its agent's registry still has the operations of the moment of the loss, which no user can see. All other processes run
+ * at rest, so their registries count even between a crash and the restart.
  */
 const listOperations = ({ operationRegistries, nodes }: Operations): Operation[] => {
   const lostAgents = new Set(
@@ -120,15 +122,15 @@ const mayGrow = (claimUid: string | undefined, view: View): boolean => {
 }
 
 /**
- * After a restart of its node or agent, a Running pod stays Running, but its volume is not mounted again if its claim is being deleted,
- * and cannot be if its driver lost it: NodeStageVolume is answered with NOT_FOUND, which the operation reports.
+ * After a restart of its node or agent, a Running pod stays Running, but its volume is not mounted again if its claim is being
+ * deleted, and cannot be if its driver lost it: NodeStageVolume returns NOT_FOUND, which the operation reports.
  */
 const waitsAlthoughRunning = (podUid: string | undefined, view: View, isLost: IsLost): boolean =>
   [...view.pods.values()].some(
     (pod) =>
       pod.metadata.uid === podUid &&
       claimsOf(pod, view).some(
-        ({ claim }) => claim && (isDeleting(claim) || (!hasEnded(pod) && isLost(assetOfClaim(claim, view)))),
+        ({ claim }) => claim && (isDeleting(claim) || (!hasTerminated(pod) && isLost(assetOfClaim(claim, view)))),
       ),
   )
 
@@ -174,7 +176,7 @@ function claimState(claim: ObjectOf<'claim'>): string | undefined {
 
 function podState(pod: ObjectOf<'pod'>): string | undefined {
   if (isDeleting(pod)) return 'is being deleted'
-  if (hasEnded(pod) || pod.status?.phase === 'Running') return undefined
+  if (hasTerminated(pod) || pod.status?.phase === 'Running') return undefined
   return pod.spec?.nodeName ? `does not run on ${pod.spec.nodeName}` : 'has no node'
 }
 

@@ -1,5 +1,5 @@
-// Rule `wrong placement`: when a pod is bound to a node, all its claims have volumes that the node can reach, and the node accepts
-// pods.
+// Rule `wrong placement`: when a pod is bound to a node, all its claims have volumes that the node can reach, and the node
+// accepts pods.
 import { keyOfObject } from '../../client/index.ts'
 import { isReachableFrom } from '../../volumes/node-affinity.ts'
 import type { ObjectOf } from '../engine/view.ts'

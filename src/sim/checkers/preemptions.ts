@@ -1,9 +1,10 @@
 // Rule `wrong preemption`: the scheduler deletes a pod only for a pod of higher priority that may preempt, is still waiting, and
 // fits on the node once the pods of lower priority have left. Recomputed from the store, without the scheduler's code.
+import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
 import { keyOfObject } from '../../client/index.ts'
 import type { ObjectOf } from '../engine/view.ts'
-import { type CheckContext, hasEnded } from './context.ts'
+import type { CheckContext } from './context.ts'
 
 /** The scheduler may not have received changes this recent. */
 const PROPAGATION_MS = 120_000
@@ -72,7 +73,7 @@ export function checkPreemptions({ system, view, report }: CheckContext): void {
     if (node?.spec?.unschedulable) return false
     if (Object.entries(pod.spec?.nodeSelector ?? {}).some(([key, value]) => labels[key] !== value)) return false
     const remaining = [...view.pods.values()].filter(
-      (other) => other.spec?.nodeName === nodeName && !hasEnded(other) && priorityOf(other) >= priorityOf(pod),
+      (other) => other.spec?.nodeName === nodeName && !hasTerminated(other) && priorityOf(other) >= priorityOf(pod),
     )
     const used = [pod, ...remaining].reduce((total, other) => total + cpusOf(other), 0)
     return used <= Number(quantityToBytes(node?.status?.allocatable?.cpu ?? '0'))

@@ -1,10 +1,9 @@
 // Checks sizes. Rule `shrunk`: the size that a driver holds, a volume states or a claim reports never falls, and no call requests
 // less than the claim reports. A call may request less than the driver holds: if a user lowers a request before the driver has
-// responded, the lower size is requested immediately, and the driver returns the actual one. Rule `wrong status`:
-// no volume or claim reports more than the driver has, and after an expansion no claim reports more than its file system has.
-// Rule `charge`: spec.allocatedResources, the size a quota charges,
-// holds storage only, covers the request and falls only to a proven size. Rule `no intent`: controllers request at most the
-// charged size.
+// responded, the lower size is requested immediately, and the driver returns the actual one. Rule `wrong status`: no volume or
+// claim reports more than the driver has, and after an expansion no claim reports more than its file system has. Rule `charge`:
+// spec.allocatedResources, the size a quota charges, holds storage only, covers the request and falls only to a proven size.
+// Rule `no intent`: controllers request at most the charged size.
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { ControllerExpandVolumeRequest } from '../../csi/gen/csi_pb.js'
 

@@ -2,9 +2,10 @@
 //   identity    the pods of a set use the claims of their ordinal, and no two pods share a claim
 //   order       with OrderedReady, a pod is created only after its predecessors were ready
 //   retention   a claim receives no owner, and is not deleted, unless the retention policy requires it
+import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
 import { keyOfObject } from '../../client/index.ts'
 import type { ObjectOf } from '../engine/view.ts'
-import { type CheckContext, claimsOf, hasEnded, isDeleting } from './context.ts'
+import { type CheckContext, claimsOf, isDeleting } from './context.ts'
 
 /** The controller may not have received changes this recent. */
 const PROPAGATION_MS = 120_000
@@ -50,7 +51,7 @@ export function checkStatefulSets({ system, view, report }: CheckContext): void 
         (other) =>
           other !== pod &&
           other.metadata.namespace === pod.metadata.namespace &&
-          !hasEnded(other) &&
+          !hasTerminated(other) &&
           claimsOf(other, view).some((claim) => claim.key === claimKey),
       )
       if (otherPod) report('identity', `pods ${key} and ${keyOfObject(otherPod)} use the claim ${claimKey}`)

@@ -29,7 +29,7 @@ const WATCHED_KINDS: readonly Kind[] = [
 const STREAMED_KINDS: readonly Kind[] = [persistentVolumeClaimKind, podKind, volumeAttachmentKind] as unknown as Kind[]
 /** The kinds that the workload `cache` writes most. */
 const RELISTED_KINDS: readonly Kind[] = [configMapKind, persistentVolumeClaimKind] as unknown as Kind[]
-const RETRY_MS = 1_000
+const RETRY_DELAY_MS = 1_000
 const WATCH_SECONDS = 300
 /** Short, so that lists often coincide with writes. */
 const RELIST_SECONDS = 2
@@ -111,7 +111,7 @@ async function follow(
       if (!(error instanceof ApiError)) throw error
       if (error.code === 410 || error.code === 504) resourceVersion = undefined
     }
-    await clock.sleep(RETRY_MS)
+    await clock.sleep(RETRY_DELAY_MS)
   }
 }
 

@@ -8,8 +8,8 @@ describe('the report of many seeds', () => {
     addResult(totals, toSeedResult(1, { faults: { crash: 20, 'reply lost': 1_500 } }))
     expect(formatReport(totals, { realMs: 4_000 })).toBe(`\
 operation     count  outcomes
-create claim     20  done 14, refused 422 4, no answer 2
-delete pod        4  done 2, no answer 2
+create claim     20  done 14, refused 422 4, no response 2
+delete pod        4  done 2, no response 2
 
 fault       count
 reply lost  1,500

@@ -108,7 +108,7 @@ function groupOutcomes(
   for (const [key, count] of Object.entries(operations))
     if (key.startsWith(`${kind}: `) && !key.endsWith(SENT_SUFFIX)) outcomes[key.slice(kind.length + 2)] = count
   const unansweredCount = requestedCount - sumOf(outcomes)
-  return unansweredCount > 0 ? { ...outcomes, 'no answer': unansweredCount } : outcomes
+  return unansweredCount > 0 ? { ...outcomes, 'no response': unansweredCount } : outcomes
 }
 
 const formatOutcomes = (outcomes: Readonly<Record<string, number>>): string =>

@@ -28,9 +28,10 @@ function requestSeed(child: ChildProcess, seed: number, clock: Clock): Promise<S
     }
     const fail = (reason: string) => end(() => reject(new Error(reason)))
     const onMessage = (result: unknown) => end(() => resolve(result as SeedResult))
-    const onExit = (code: number | null, signal: string | null) => fail(`its process ended with ${signal ?? code}`)
+    const onExit = (code: number | null, signal: string | null) =>
+      fail(`the worker process ended with ${signal ?? code}`)
     const onError = (error: Error) => fail(error.message)
-    const cancel = clock.after(SEED_MS_MAX, () => fail(`it did not end within ${SEED_MS_MAX / 1000} real seconds`))
+    const cancel = clock.after(SEED_MS_MAX, () => fail(`the run did not end within ${SEED_MS_MAX / 1000} real seconds`))
     child.on('message', onMessage).on('exit', onExit).on('error', onError)
     if (child.exitCode === null && child.signalCode === null) child.send({ seed })
     else onExit(child.exitCode, child.signalCode)

@@ -21,7 +21,7 @@ import { DRIVER } from './crash-point.ts'
 
 const OPTIONS = { bindsOnSave: true }
 const INTENT_LEASE = { namespace: 'kube-system', name: 'stowage-intents' }
-const RESTART_MS = 1_000
+const RESTART_DELAY_MS = 1_000
 
 export async function runBinder({ env, client }: ProcessContext, plugin: ProvisionerPlugin): Promise<void> {
   const deps = controllerDeps(env, client)
@@ -62,7 +62,7 @@ export async function connectDriver({
       return { driver, facts: await readDriverFacts(driver, signal) }
     } catch (error) {
       if (!(error instanceof CsiError)) throw error
-      await clock.sleep(RESTART_MS)
+      await clock.sleep(RESTART_DELAY_MS)
     }
   }
 }

@@ -72,7 +72,7 @@ const DOWNTIME_MS = 3_000
 /** The expected state must last this long. */
 const STABLE_MS = 10_000
 /** The interval at which a user checks whether the next step is due. */
-export const POLL_MS = 50
+export const POLL_INTERVAL_MS = 50
 const TRACE_LINES = Number(process.env.SIM_TRACE_LINES ?? 120)
 
 const SETUP: Setup = {
@@ -101,7 +101,7 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
   const effects = createEffects(
     {
       before: (effect) => isCrashPoint(effect, 'before') && void crash(effect),
-      after: (effect) => (isCrashPoint(effect, 'after') ? crash(effect) : 'answered'),
+      after: (effect) => (isCrashPoint(effect, 'after') ? crash(effect) : 'response arrives'),
     },
     ({ number, process, description }) => simulation.note(`${number} ${process}: ${description}`),
   )
@@ -135,14 +135,14 @@ export async function createCrashSystem(options: CrashSystemOptions): Promise<Cr
   )
 
   /** Crashes a process. A response that it had not sent yet is lost. */
-  function crash(effect: Effect): 'answered' | 'answer lost' {
+  function crash(effect: Effect): 'response arrives' | 'response lost' {
     const { target } = at!
     const instance = { process: system.processes.get(effect.process)!, server: cluster.server, driver: driver.process }[
       target
     ]
     instance.crash()
     simulation.schedule(DOWNTIME_MS, () => instance.start())
-    return target === effect.target ? 'answer lost' : 'answered'
+    return target === effect.target ? 'response lost' : 'response arrives'
   }
 
   const result: CrashSystem = {
@@ -195,7 +195,7 @@ export async function finish(
   } else {
     await waitForExpected(expected)
     await simulation.runFor(STABLE_MS)
-    if (end() !== expected) report('final state', `it does not last:\n${end()}`)
+    if (end() !== expected) report('final state', `the expected state does not last:\n${end()}`)
   }
   for (const { rule, text } of checkers.problems()) report(rule, text)
   throwIfViolated()
@@ -213,7 +213,7 @@ export async function finish(
       const remainingSteps = ending.remainingSteps()
       if (remainingSteps.length > 0) report('final state', `steps were not done: ${remainingSteps.join(', ')}`)
       const [message] = (error as Error).message.split('\n')
-      report('final state', `it is\n${end()}\ninstead of\n${expectedState}\n(${message})`)
+      report('final state', `the state is\n${end()}\ninstead of\n${expectedState}\n(${message})`)
     }
   }
 }

@@ -15,7 +15,7 @@ import type { Incarnation } from '../environment/process.ts'
 export interface Effect {
   /** Counted from 1, over all processes. */
   readonly number: number
-  /** The process that causes it. */
+  /** The process that causes the effect. */
   readonly process: string
   readonly target: 'server' | 'driver' | 'plugin'
   /** `patch claim shop/a (finalizers)`, `CreateVolume pvc-…` */
@@ -24,8 +24,8 @@ export interface Effect {
 
 export interface EffectHooks {
   before?(effect: Effect): void
-  /** The effect was applied or rejected. Returns whether its answer still arrives. */
-  after?(effect: Effect): 'answered' | 'answer lost'
+  /** Called when the effect was applied or rejected. Returns whether the response still arrives. */
+  after?(effect: Effect): 'response arrives' | 'response lost'
 }
 
 export interface Effects {
@@ -63,9 +63,9 @@ export function createEffects(hooks: EffectHooks = {}, note: (effect: Effect) =>
         throw error
       },
     )
-    const answer = hooks.after?.(effect)
+    const fate = hooks.after?.(effect)
     if (!process.alive) return neverSettle()
-    if (answer === 'answer lost') throw connectionReset(target)
+    if (fate === 'response lost') throw connectionReset(target)
     return settle()
   }
 

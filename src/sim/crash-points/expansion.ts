@@ -10,7 +10,7 @@ import {
   finish,
   type Mode,
   NAMESPACE,
-  POLL_MS,
+  POLL_INTERVAL_MS,
 } from './crash-point.ts'
 import { runExpander, runNodeExpansion } from './volume-change-processes.ts'
 
@@ -58,7 +58,7 @@ export async function runExpansionCrash(mode: Mode, crash?: Crash): Promise<Cras
       const ref = { namespace: NAMESPACE, name }
       void client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }).catch(() => {})
     }
-    simulation.schedule(POLL_MS, () => followSteps(name, steps))
+    simulation.schedule(POLL_INTERVAL_MS, () => followSteps(name, steps))
   }
 
   const end = () => describeState(crashSystem)
@@ -83,7 +83,7 @@ interface Step {
   isDue(): boolean
 }
 
-/** Returns the sizes that each claim's user requests, and when they are due. The case numbers are from REX-8. */
+/** Returns the sizes that each claim's user requests, and when they are due. The case numbers are those of REX-5. */
 function planSteps({ claim, driver }: CrashSystem): Record<string, Step[]> {
   const stateOfClaim = (name: string) => claim(name)?.status?.allocatedResourceStatuses?.storage
   const capacityOf = (name: string) => Number(quantityToBytes(claim(name)?.status?.capacity?.storage ?? '0'))

@@ -1,5 +1,5 @@
-// Runs the modification scenario once per crash point. A failure message contains its crash point; to replay only that one, run this
-// test with, for example, CRASH_POINT='one by one, 12 after server'.
+// Runs the modification scenario once per crash point. A failure message contains its crash point; to replay only that one, run
+// this test with, for example, CRASH_POINT='one by one, 12 after server'.
 import { describe, expect, it } from 'vitest'
 import { MODES } from './crash-point.ts'
 import { enumerateCrashPoints } from './enumerate-crash-points.ts'

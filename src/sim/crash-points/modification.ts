@@ -15,7 +15,7 @@ import {
   finish,
   type Mode,
   NAMESPACE,
-  POLL_MS,
+  POLL_INTERVAL_MS,
 } from './crash-point.ts'
 import { formatObjects } from './expansion.ts'
 import { createClass, createModifiableClaims, runChanger, WORKERS } from './modifiable-claims.ts'
@@ -81,7 +81,7 @@ export async function runModificationCrash(mode: Mode, crash?: Crash): Promise<M
       const ref = { namespace: NAMESPACE, name }
       void client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }).catch(() => {})
     }
-    simulation.schedule(POLL_MS, () => followSteps(name, steps))
+    simulation.schedule(POLL_INTERVAL_MS, () => followSteps(name, steps))
   }
 
   /** Creates the class `late` once a claim waits for it. */
@@ -98,7 +98,7 @@ export async function runModificationCrash(mode: Mode, crash?: Crash): Promise<M
         },
       )
     }
-    simulation.schedule(POLL_MS, createLateClass)
+    simulation.schedule(POLL_INTERVAL_MS, createLateClass)
   }
 
   const end = () => describeState(crashSystem)

@@ -8,7 +8,15 @@ import type { View } from '../engine/view.ts'
 import type { SimDriver } from '../environment/driver.ts'
 import { addPremadeVolume } from '../environment/premade-volume.ts'
 import { runBinder, runProvisioner } from './claim-controllers.ts'
-import { type Crash, type CrashRun, createCrashSystem, DRIVER, finish, type Mode, POLL_MS } from './crash-point.ts'
+import {
+  type Crash,
+  type CrashRun,
+  createCrashSystem,
+  DRIVER,
+  finish,
+  type Mode,
+  POLL_INTERVAL_MS,
+} from './crash-point.ts'
 import { createInitialObjects, PREMADE, planSteps, type Step } from './provisioning-steps.ts'
 
 const SEED = 4
@@ -56,7 +64,7 @@ export async function runProvisioningCrash(mode: Mode, crash?: Crash): Promise<C
     if (!step) return
     const client = system.cluster.directClient()
     if (client && step.isDue()) void step.act(client).catch(() => {})
-    simulation.schedule(POLL_MS, () => followSteps(steps))
+    simulation.schedule(POLL_INTERVAL_MS, () => followSteps(steps))
   }
 
   const end = () => describeState(view, driver, pluginVolumes)

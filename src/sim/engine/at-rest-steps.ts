@@ -133,11 +133,11 @@ export function createAtRestSteps({
           users.perform({ do: 'create', kind: 'claim', object }),
           'a claim',
         )
-        // A limit range may reject it too; that does not concern quotas.
+        // A limit range may also reject the claim, which does not concern quotas.
         if (!outcome.startsWith('refused') && outcome !== (hasRoom ? 'done' : 'over quota')) {
           report(
             'quota',
-            `claim last-${index} was answered "${outcome}", but the quotas have ${hasRoom ? '' : 'no '}room for it`,
+            `creating claim last-${index} had the outcome "${outcome}", but the quotas have ${hasRoom ? '' : 'no '}room for it`,
           )
         }
         await simulation.runFor(REACTION_MS)

@@ -15,7 +15,10 @@ export interface FaultInjector {
   inject(fault: Fault): void
   /** Injects no further faults. Scheduled ends of faults are dropped too, because healing follows. */
   stop(): void
-  /** Acts as an administrator after everything is healed: untaints the nodes that are back, and fences those that are lost for good. */
+  /**
+   * Acts as an administrator after everything is healed: untaints the nodes that are back, and fences those that are lost for
+   * good.
+   */
   correctTaints(): void
 }
 
@@ -28,10 +31,10 @@ interface DriverRule {
 }
 
 const CAPACITY_METHODS = ['CreateVolume', 'ControllerExpandVolume']
-const RESTART_MS = 1_000
-const TAINT_MS = 40_000
-const FENCE_RETRY_MS = 5_000
-const RESTART_MS_MAX = 20_000
+const DRIVER_RESTART_DELAY_MS = 1_000
+const TAINT_DELAY_MS = 40_000
+const FENCE_RETRY_DELAY_MS = 5_000
+const RESTART_DELAY_MS_MAX = 20_000
 /** The share of messages that a frozen server loses. */
 const ALL_MESSAGES = 1
 
@@ -98,7 +101,7 @@ export function createFaultInjector(system: System): FaultInjector {
       const node = nodes.get(name)
       node?.cutPower()
       if (isOutOfService)
-        scheduleUnlessStopped(Math.min(TAINT_MS, downMs / 2), () => node?.isOn || setTaint(name, true))
+        scheduleUnlessStopped(Math.min(TAINT_DELAY_MS, downMs / 2), () => node?.isOn || setTaint(name, true))
       // The node boots with the taint and leaves the quarantine without further action.
       scheduleUnlessStopped(downMs, () => node?.boot())
     },
@@ -162,7 +165,7 @@ export function createFaultInjector(system: System): FaultInjector {
       simulation.tally('state lost')
       driver.process.crash()
       driver.loseState()
-      scheduleUnlessStopped(RESTART_MS, () => driver.process.start())
+      scheduleUnlessStopped(DRIVER_RESTART_DELAY_MS, () => driver.process.start())
     },
     'report late'({ driver, ms }) {
       simulation.tally('reports late')
@@ -188,7 +191,7 @@ export function createFaultInjector(system: System): FaultInjector {
       if (!process.alive) return
       crash()
       if (!downProcesses.has(process))
-        scheduleUnlessStopped(random() * RESTART_MS_MAX, () => downProcesses.has(process) || process.start())
+        scheduleUnlessStopped(random() * RESTART_DELAY_MS_MAX, () => downProcesses.has(process) || process.start())
     }
   }
 
@@ -205,8 +208,8 @@ export function createFaultInjector(system: System): FaultInjector {
   }
 
   /**
-   * Acts as an administrator who fences a lost node: switches off a machine that still runs, and adds the taint. Retries while the server
-   * is down and the node is lost.
+   * Acts as an administrator who fences a lost node: switches off a machine that still runs, and adds the taint. Retries while
+   * the server is down and the node is lost.
    */
   function fence(name: string, isLost: () => boolean): void {
     const node = nodes.get(name)
@@ -227,7 +230,7 @@ export function createFaultInjector(system: System): FaultInjector {
       const body = { metadata: { resourceVersion: metadata.resourceVersion }, spec: { taints } }
       await client.patch(nodeKind, { name }, { type: 'merge', body })
     } catch {
-      simulation.schedule(FENCE_RETRY_MS, () => void addTaint(name, isLost))
+      simulation.schedule(FENCE_RETRY_DELAY_MS, () => void addTaint(name, isLost))
     }
   }
 

@@ -1,4 +1,5 @@
-// Collects the contents of the store and the drivers at the end of a run with a violation, by title, for its timeline.
+// Collects the claims, volumes, pods, attachments, nodes, quotas and classes in the store, and the volumes in the drivers, at the
+// end of a run with a violation, by title, for its timeline.
 import type { SimDriver } from '../environment/driver.ts'
 import type { View } from './view.ts'
 

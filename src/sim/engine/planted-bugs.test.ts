@@ -174,7 +174,7 @@ const everyLostVolumeIsDeleted: PlantedBug = {
   },
 }
 
-/** The driver answers that a volume is unstaged, but leaves it mounted. */
+/** The driver reports success for NodeUnstageVolume, but leaves the volume mounted. */
 const unstageDoesNothing: PlantedBug = {
   wrapDriver: (_env, driver) => ({
     ...driver,

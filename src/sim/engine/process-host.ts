@@ -62,14 +62,14 @@ export interface ProcessHost {
 }
 
 export interface ProcessOptions {
-  /** Whether it commits in transactions and receives a Stowage server's responses, regardless of the setup. Default false. */
+  /** Whether the process commits in transactions and gets a Stowage server's responses. Default: if `commits` is `atomic`. */
   readonly isAtomic?: boolean
-  /** The node as whose user it acts. Default: a user with all permissions. */
+  /** The node as whose user the process acts. Default: a user with all permissions. */
   readonly nodeName?: string
 }
 
 /** A supervisor restarts processes that ended by themselves after this time. */
-const RESTART_MS = 5_000
+const RESTART_DELAY_MS = 5_000
 
 export function createProcessHost(deps: HostDeps): ProcessHost {
   const { simulation, cluster, drivers, setup, stockAnswers } = deps
@@ -132,7 +132,7 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
           if (!env.alive) return
           deps.recordEnd(name, error)
           instance.crash()
-          simulation.schedule(RESTART_MS, () => instance.start())
+          simulation.schedule(RESTART_DELAY_MS, () => instance.start())
         }
       }
       const nodeAnswers = nodeName === undefined ? undefined : cluster.answersToNode(nodeName)

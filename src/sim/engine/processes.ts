@@ -1,5 +1,5 @@
-// Adds the processes of the system that are clients of the server. They run production code: the controllers of `stowage up`, node
-// agents and, if the drivers' controllers are sidecars, provisioners, resizers and attachers.
+// Adds the processes of the system that are clients of the server. They run production code: the controllers of `stowage up`,
+// node agents and, if the drivers' controllers are sidecars, provisioners, resizers and attachers.
 
 import { setMaxListeners } from 'node:events'
 import { processIdentity } from '../../base/process-identity.ts'
@@ -47,7 +47,7 @@ const LEASE_FLAGS = {
   leaderElectionRetryPeriod: '20s',
 }
 /** Renewal period of a node's lease. */
-const RENEW_MS = 15_000
+const RENEWAL_INTERVAL_MS = 15_000
 
 const MACHINE: MachineInfo = {
   hostname: 'machine',
@@ -231,7 +231,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
       ...commonDeps(env),
       nodeName: name,
       identity: `${name}_agent`,
-      renewIntervalMs: RENEW_MS,
+      renewIntervalMs: RENEWAL_INTERVAL_MS,
       root: ROOT,
       client,
       caches,

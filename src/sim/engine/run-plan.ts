@@ -42,14 +42,14 @@ const MINUTE_MS = 60_000
 const LINES_MAX = 200_000
 /** Later violations mostly follow from the first ones. */
 const VIOLATIONS_MAX = 30
-const POLL_MS = 10_000
+const POLL_INTERVAL_MS = 10_000
 /** Problems that have not changed for this long are final. */
 const UNCHANGED_MS = 12 * MINUTE_MS
 /** Long enough for an endless retry to be repeated several times. */
 const REST_MS = 11 * MINUTE_MS
 /** Problems that keep changing are final after this time. */
 const SETTLE_MS_MAX = 60 * MINUTE_MS
-/** Within this time the last user actions are answered. */
+/** Within this time the last user actions complete. */
 const LAST_ACTIONS_MS = 10_000
 
 /** Wrappers that plant a bug: planted-bugs.test.ts shows that the checkers find it. */
@@ -153,13 +153,15 @@ async function runSimulation(
       (outcome) => {
         count(outcome)
         simulation.note(`user: ${describeAction(action)}: ${outcome}`)
-        if (outcome.startsWith('BUG')) report('server', `${describeAction(action)} was answered ${outcome}`)
+        if (outcome.startsWith('BUG')) report('server', `${describeAction(action)} had the outcome ${outcome}`)
       },
       (error: unknown) => report('server', `${describeAction(action)} failed: ${(error as Error).stack}`),
     )
   }
 
-  /** Waits until no checker finds a problem. Reports problems that stay the same for UNCHANGED_MS or remain after SETTLE_MS_MAX. */
+  /**
+   * Waits until no checker finds a problem. Reports problems that stay the same for UNCHANGED_MS or remain after SETTLE_MS_MAX.
+   */
   async function settle(): Promise<void> {
     const untilMs = simulation.nowMs + SETTLE_MS_MAX
     let sinceMs = simulation.nowMs
@@ -176,7 +178,7 @@ async function runSimulation(
         for (const problem of problems) report(problem.rule, problem.text)
         return
       }
-      await simulation.runFor(POLL_MS)
+      await simulation.runFor(POLL_INTERVAL_MS)
     }
   }
 }

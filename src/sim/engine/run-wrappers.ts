@@ -1,5 +1,5 @@
-// Wrappers for the run of a plan: `catchCrashes` turns an exception or an unhandled rejection into a violation, and `compareTwoRuns`
-// runs the plan twice and compares the traces.
+// Wrappers for the run of a plan: `catchCrashes` turns an exception or an unhandled rejection into a violation, and
+// `compareTwoRuns` runs the plan twice and compares the traces.
 import process from 'node:process'
 import type { Plan } from '../plan/plan.ts'
 import type { RunPlan } from '../plan/shrink-plan.ts'

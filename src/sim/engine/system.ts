@@ -52,7 +52,7 @@ export interface System {
   setGate(gate: string, isOn: boolean): void
   /** Adds and starts the clients of the server: controllers, scheduler and node agents. The server already runs. */
   start(): void
-  /** Ends all faults, starts every process, and waits until the server answers. */
+  /** Ends all faults, starts every process, and waits until the server is up. */
   heal(): Promise<void>
   /** Ends all processes and releases their memory. */
   dispose(): void

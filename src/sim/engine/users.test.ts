@@ -77,7 +77,7 @@ describe('users', () => {
     const { perform } = await createFixture()
     expect(await perform(createClaim(CLAIM))).toBe('done')
     expect(await perform(createClaim(CLAIM))).toBe('exists')
-    expect(await perform(expand(CLAIM))).toBe('refused 422') // it is not bound
+    expect(await perform(expand(CLAIM))).toBe('refused 422') // the claim is not bound
     expect(await perform(expand({ ...CLAIM, name: 'c1' }))).toBe('not there')
     expect(await perform(createClaim({ namespace: 'nowhere', name: 'c0' }))).toBe('not there')
     const quota = { metadata: { ...CLAIM, name: 'q0' }, spec: { hard: { persistentvolumeclaims: '1' } } }
@@ -107,7 +107,7 @@ describe('users', () => {
     expect(labeledClaim?.uid).toBe(newClaim?.uid)
     expect(Number(labeledClaim?.resourceVersion)).toBeGreaterThan(Number(newClaim?.resourceVersion))
     expect(deletedConfigMap).toEqual({ ...configMap, atMs: deletedConfigMap?.atMs, isDeleted: true })
-    expect(deletedClaim).toMatchObject({ uid: newClaim?.uid, isDeleted: false }) // its finalizer keeps it
+    expect(deletedClaim).toMatchObject({ uid: newClaim?.uid, isDeleted: false }) // a finalizer delays the removal of the claim
   })
 
   it('receive no response if the server crashes during the request, and "no server" while it is down', async () => {

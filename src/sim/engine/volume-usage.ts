@@ -6,8 +6,8 @@ import type { UsageByClaim, VolumeUsage } from '../../volumes/volume-usage.ts'
 import { type DriverName, GI } from '../plan/catalog.ts'
 import type { HostDeps } from './process-host.ts'
 
-const MEASURE_MS = 60_000
-const FILL_MS = 600_000
+const MEASURE_INTERVAL_MS = 60_000
+const FILL_DURATION_MS = 600_000
 /** The fastest volume gets this many bytes per minute; the others a share of it. */
 const FASTEST_BYTES_PER_MINUTE = GI
 
@@ -23,7 +23,7 @@ export function createSimUsage({ simulation, drivers }: Pick<HostDeps, 'simulati
     const { nowMs } = simulation
     const startMs = firstMs.get(asset) ?? nowMs
     firstMs.set(asset, startMs)
-    const filledBytes = (rateOf(asset) * Math.min(nowMs - startMs, FILL_MS)) / 60_000
+    const filledBytes = (rateOf(asset) * Math.min(nowMs - startMs, FILL_DURATION_MS)) / 60_000
     const usedBytes = Math.min(sizeBytes, Math.floor(filledBytes))
     return { usedBytes, freeBytes: sizeBytes - usedBytes }
   }
@@ -38,7 +38,7 @@ export function createSimUsage({ simulation, drivers }: Pick<HostDeps, 'simulati
         if (!csi || !claimRef || sizes.length === 0) continue
         const asset = `${csi.driver}^${csi.volumeHandle}`
         const last = measurements.get(asset)
-        const isDue = !last || simulation.nowMs - last.measuredMs >= MEASURE_MS
+        const isDue = !last || simulation.nowMs - last.measuredMs >= MEASURE_INTERVAL_MS
         const usage = isDue ? measure(asset, Math.max(...sizes)) : last.usage
         if (isDue) measurements.set(asset, { measuredMs: simulation.nowMs, usage })
         usages.set(`${claimRef.namespace}/${claimRef.name}`, usage)

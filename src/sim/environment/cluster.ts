@@ -43,7 +43,7 @@ export interface Cluster {
   store(): Store | undefined
   /** Calls `listener` with the store of every incarnation of the server, starting with the current one. */
   follow(listener: (store: Store) => void): void
-  /** Adds and starts a component that reaches the server over the network only. `answers` changes how the server answers it. */
+  /** Adds and starts a component that reaches the server over the network only. `answers` wraps the server for it. */
   add(name: string, main: (env: Env, client: Client) => void, answers?: (server: Client) => Client): SimProcess
   /** Starts every process that is down, sets all fault rates to 0, and waits until the server is up. */
   heal(): Promise<void>

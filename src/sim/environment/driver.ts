@@ -33,7 +33,7 @@ export interface DriverFaults {
   loseRequest: number
   /** Probability that the request is executed, but the reply never arrives. */
   loseReply: number
-  /** Probability that the driver answers with a random error and does nothing. */
+  /** Probability that the driver returns a random error and does nothing. */
   refuse: number
   /** Probability that the call takes up to `slowMs`, which may exceed the caller's timeout. */
   slow: number

@@ -14,7 +14,7 @@ export interface NetworkFaults {
   loseReply: number
   /** Probability that the request arrives twice. */
   duplicate: number
-  /** Probability that the server answers 429 or 503 and does nothing. */
+  /** Probability that the server returns 429 or 503 and does nothing. */
   refuse: number
   /** Probability per event that the watch breaks. */
   breakWatch: number
@@ -53,7 +53,7 @@ const NOTICE_MS_MAX = 5_000
 
 export interface Network {
   readonly faults: NetworkFaults
-  /** Returns the client of one incarnation of a process. `answers` changes how the server answers it. */
+  /** Returns the client of one incarnation of a process. `answers` wraps the server for this client. */
   clientFor(incarnation: Incarnation & Sender, answers?: (server: Client) => Client): Client
   /** Breaks every open watch. */
   breakWatches(): void
@@ -128,7 +128,7 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
       (value) => ({ ok: true as const, value }),
       (error: unknown) => ({ ok: false as const, error }),
     )
-    // A server that crashes during the request never answers.
+    // A server that crashes during the request never responds.
     const result = await waitForOutcome(outcome)
     if (isDuplicated) void call(client).catch(() => {})
     if (!result || server() !== client) return noReply()

@@ -1,6 +1,6 @@
 // A plan describes one run as JSON data: setup, fault rates and steps. workload/generate-plan.ts generates it from a seed,
-// engine/run-plan.ts runs it, shrink-plan.ts makes it smaller. A step names the objects and processes that it concerns: the other steps
-// stay valid if one is removed.
+// engine/run-plan.ts runs it, shrink-plan.ts makes it smaller. A step names the objects and processes that it concerns: the other
+// steps stay valid if one is removed.
 import type { ExpansionQuota } from '../../api/kind.ts'
 import type { CsiFailureCode } from '../../csi/index.ts'
 import type { DriverFaults } from '../environment/driver.ts'
@@ -51,8 +51,8 @@ export interface Setup {
   /** Runs the controllers of automatic growth and of node topology. Off by default, for the same reason. */
   readonly autoGrow?: boolean
   /**
-   * Whether the volumes of local.sim are on the disks of the nodes: the driver cannot reach them while the machine is off, suspended or
-   * cut off. Adds LOST_VOLUME_CLASSES.
+   * Whether the volumes of local.sim are on the disks of the nodes: the driver cannot reach them while the machine is off,
+   * suspended or cut off. Adds LOST_VOLUME_CLASSES.
    */
   readonly nodeStorage?: boolean
   /** Adds a binder that works on the same claims without leader election. */
@@ -147,9 +147,9 @@ export type Fault =
   /** `isOutOfService`: an administrator taints the node while it is off. */
   | { readonly do: 'cut power'; readonly node: string; readonly downMs: number; readonly isOutOfService: boolean }
   /**
-   * The server loses a node: its machine is off, is cut off from the server while its agent and its pods continue (`split`), or is suspended and
-   * keeps its mounts. After `fenceMs` an administrator taints it as out of service; a machine that is cut off is switched off
-   * first. The node returns after `backMs`; without it, the node is lost for good.
+   * The server loses a node: its machine is off, is cut off from the server while its agent and its pods continue (`split`), or
+   * is suspended and keeps its mounts. After `fenceMs` an administrator taints it as out of service; a machine that is cut off is
+   * switched off first. The node returns after `backMs`; without it, the node is lost for good.
    */
   | {
       readonly do: 'lose node'
@@ -159,7 +159,9 @@ export type Fault =
       readonly backMs?: number
     }
   | { readonly do: 'break watches' }
-  /** Watches of one process or all, of one kind or all, deliver nothing for `ms`; then they break, and a resume fails with 410. */
+  /**
+   * Watches of one process or all, of one kind or all, deliver nothing for `ms`; then they break, and a resume fails with 410.
+   */
   | { readonly do: 'cut history'; readonly process?: string; readonly plural?: string; readonly ms: number }
   | { readonly do: 'refuse writes'; readonly ms: number }
   /** The network of one process or all loses this share of all messages, or only of the replies to writes. */

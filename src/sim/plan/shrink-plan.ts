@@ -73,7 +73,7 @@ interface Search {
   readonly run: SimulationRun
   readonly runs: number
   isBudgetSpent(): boolean
-  /** Runs the candidate; if it fails too, it becomes the plan. */
+  /** Runs the candidate. If the run violates the same rule, the candidate becomes the plan. */
   attempt(candidate: Plan): Promise<boolean>
 }
 

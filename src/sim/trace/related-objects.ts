@@ -1,5 +1,6 @@
 // Finds the objects that a violation is about: those named in its text, and those that refer to them, or to which they
-// refer, at the end of the run (a claim's volume, a volume's claim, attachments, owners). Trace lines about other objects can be omitted.
+// refer, at the end of the run (a claim's volume, a volume's claim, attachments, owners). Trace lines about other objects can be
+// omitted.
 
 import type { SimulationRun, Violation } from '../engine/run-plan.ts'
 import type { Plan } from '../plan/plan.ts'

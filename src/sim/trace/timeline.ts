@@ -1,5 +1,5 @@
-// Formats a run as a timeline: the trace lines about the objects of the first violation, the violations, and the objects at the end.
-// Omits lines about other objects and the middle of a long timeline, and marks the omissions.
+// Formats a run as a timeline: the trace lines about the objects of the first violation, the violations, and the objects at the
+// end. Omits lines about other objects and the middle of a long timeline, and marks the omissions.
 
 import { stringify } from 'yaml'
 import type { SimulationRun, Violation } from '../engine/run-plan.ts'

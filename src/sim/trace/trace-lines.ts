@@ -11,18 +11,18 @@ export interface LogLine {
 const NOTE = /^\s*([\d.]+)s (.*)$/s
 const CLOCK = /^the clock of (driver \S+|\S+) (jumps .*)$/
 const SOURCE = /^(driver [^\s:]+|[^\s:]+):? (.*)$/s
-/** Slower answers are shown with their duration. */
+/** Actions that take longer are shown with their duration. */
 const SLOW_MS = 1_000
 /** Lines of a process that are effects of faults; its first start is not. */
 const FAULT_EFFECT = /^(crashes|freezes|continues|jumps|loses|boots|starts \((?!1\)))/
 
 export function readLog(run: Pick<SimulationRun, 'log'>): LogLine[] {
   const lines = run.log.map(readLine).filter(({ source }) => source !== 'CHECK') // violations are printed after the timeline
-  return mergeAnswers(lines)
+  return mergeOutcomes(lines)
 }
 
-/** Merges the two lines of each user action, one for its start and one for its answer. */
-function mergeAnswers(lines: readonly LogLine[]): LogLine[] {
+/** Merges the two lines of each user action, one for its start and one for its outcome. */
+function mergeOutcomes(lines: readonly LogLine[]): LogLine[] {
   const mergedLines: LogLine[] = []
   const openActions: { readonly index: number; readonly text: string }[] = []
   for (const line of lines) {

@@ -56,7 +56,10 @@ export function generateFault(rng: Rng, setup: Setup): Fault {
   return generate()
 }
 
-/** Returns a fault that makes a driver lose its state. Very few plans contain this fault, because the checkers exempt many objects after it. */
+/**
+ * Returns a fault that makes a driver lose its state. Very few plans contain this fault, because the checkers exempt many objects
+ * after it.
+ */
 export const generateStateLoss = (rng: Rng): Fault => ({ do: 'lose state', driver: rng.pick(DRIVERS) })
 
 /** Returns a fault that restarts an agent, which registers its node again. */

@@ -1,5 +1,5 @@
-// Generates lost nodes: nodes that are lost for good, return before or after they count as lost, return with their mounts, or are cut
-// off from the server while their pods continue to write. Each loss has a volume that a pod on the node uses and that another
+// Generates lost nodes: nodes that are lost for good, return before or after they count as lost, return with their mounts, or are
+// cut off from the server while their pods continue to write. Each loss has a volume that a pod on the node uses and that another
 // pod needs after the loss.
 import { NAMESPACES } from '../plan/catalog.ts'
 import type { Action, Fault, Ref, Setup, Step } from '../plan/plan.ts'

@@ -1,5 +1,6 @@
 // The workloads of the simulator: what users do, for how long, and how many faults occur. `mixed` combines features; the
-// others focus on one, with shorter plans and, except for `lost-nodes`, higher fault rates. generate-plan.ts turns a workload into a plan.
+// others focus on one, with shorter plans and, except for `lost-nodes`, higher fault rates. generate-plan.ts turns a workload
+// into a plan.
 import type { AtRestStep, Setup, UserAction } from '../plan/plan.ts'
 import { changeAttributesClass, changeClass, changeConfigMap, changeNode, reportCapacity } from './admin-actions.ts'
 import {

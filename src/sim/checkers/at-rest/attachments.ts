@@ -1,10 +1,10 @@
 // Checks attachments at rest: attachments, the drivers' publications and mounts match the pods that need them.
+import { hasTerminated } from '../../../api/kinds/pod/has-terminated.ts'
 import { keyOfObject } from '../../../client/index.ts'
 import { assetOf, type ObjectOf } from '../../engine/view.ts'
 import { NODES, nodeIdOf, nodeOfId } from '../../plan/catalog.ts'
 import {
   claimsOf,
-  hasEnded,
   isBound,
   isContradictory,
   isDeleting,
@@ -30,7 +30,7 @@ function findNeedProblems({ system, view, exemptions }: AtRestContext): Problem[
   const neededNodes = new Map<string, Set<string>>()
   for (const pod of view.pods.values()) {
     const { nodeName } = pod.spec ?? {}
-    if (!nodeName || hasEnded(pod) || !view.nodes.has(nodeName)) continue
+    if (!nodeName || hasTerminated(pod) || !view.nodes.has(nodeName)) continue
     for (const { claim, isEphemeral } of claimsOf(pod, view)) {
       if (!claim || !isBound(claim) || (isEphemeral && !isOwnedBy(pod, claim))) continue
       const name = claim.spec?.volumeName ?? ''
@@ -119,7 +119,7 @@ function findMountProblems({ system, view, exemptions }: AtRestContext): Problem
     for (const { path, volume } of mounts) {
       const uid = parsePodUid(path)
       const pod = uid === undefined ? undefined : pods.get(uid)
-      if (uid !== undefined && (!pod || pod.spec?.nodeName !== name || hasEnded(pod))) {
+      if (uid !== undefined && (!pod || pod.spec?.nodeName !== name || hasTerminated(pod))) {
         problems.push(toProblem(`${path} is mounted on ${name} for a pod that does not run there`))
       }
       if (uid !== undefined && volume) usedVolumes.add(volume)

@@ -1,6 +1,8 @@
 // Checks claims at rest: each one is bound and has the requested size and attributes, or reports a reason why not, and its
 // status matches the driver's volume.
+
 import { isConfirmedOff } from '../../../api/kinds/node/fencing.ts'
+import { hasTerminated } from '../../../api/kinds/pod/has-terminated.ts'
 import { claimClassName, volumeClassName } from '../../../api/kinds/shared/class-names.ts'
 import { compareQuantities, quantityToBytes } from '../../../api/quantity.ts'
 import { labelSelectorFromObject, matchesLabels } from '../../../api/selectors.ts'
@@ -13,7 +15,6 @@ import { ATTRIBUTES, type Attributes, classInEffect, reportedAttributes, undoOf 
 import {
   claimsOf,
   findDriverVolume,
-  hasEnded,
   isContradictory,
   isDeleting,
   isOwnedBy,
@@ -64,7 +65,7 @@ export function findClaimProblems(claim: ObjectOf<'claim'>, context: AtRestConte
 function checkFinalizers(claim: ObjectOf<'claim'>, context: AtRestContext, report: Report): void {
   const { view, events } = context
   const { finalizers = [], uid, namespace, name, ownerReferences = [] } = claim.metadata
-  // A pod that has ended protects its claims until it is deleted, because its volumes may still be mounted.
+  // A pod that has terminated protects its claims until it is deleted, because its volumes may still be mounted.
   const pods = listPodsReferringTo(claim, context)
   const isCopied = [...view.claims.values()].some(
     ({ metadata, spec }) => metadata.namespace === namespace && spec?.dataSource?.name === name && !spec?.volumeName,
@@ -91,7 +92,7 @@ function checkFinalizers(claim: ObjectOf<'claim'>, context: AtRestContext, repor
 }
 
 const listPodsUsing = (claim: ObjectOf<'claim'>, context: AtRestContext): ObjectOf<'pod'>[] =>
-  listPodsReferringTo(claim, context).filter((pod) => !hasEnded(pod))
+  listPodsReferringTo(claim, context).filter((pod) => !hasTerminated(pod))
 
 const listPodsReferringTo = (claim: ObjectOf<'claim'>, { view }: AtRestContext): ObjectOf<'pod'>[] =>
   [...view.pods.values()].filter((pod) => claimsOf(pod, view).some(({ key }) => key === keyOf(claim)))

@@ -1,18 +1,10 @@
 // Checks pods at rest: each pod runs or reports a true reason why not, and deleted pods are removed.
+import { hasTerminated } from '../../../api/kinds/pod/has-terminated.ts'
 import { keyOfObject } from '../../../client/index.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import { assetOf, type ObjectOf } from '../../engine/view.ts'
 import { DRIVERS, type DriverName } from '../../plan/catalog.ts'
-import {
-  claimsOf,
-  hasEnded,
-  isBound,
-  isContradictory,
-  isDeleting,
-  isOwnedBy,
-  type Problem,
-  parseAsset,
-} from '../context.ts'
+import { claimsOf, isBound, isContradictory, isDeleting, isOwnedBy, type Problem, parseAsset } from '../context.ts'
 import { canCreate, copiesOf, driverOf, freeBytes, listReachablePools, requestOf } from '../feasibility.ts'
 import { cpusOf, priorityOf } from '../preemptions.ts'
 import type { AtRestContext } from './index.ts'
@@ -31,7 +23,7 @@ export function findPodProblems(pod: ObjectOf<'pod'>, context: AtRestContext): P
       `is stuck in deletion on ${pod.spec?.nodeName}, held by ${finalizers.join() || 'no finalizer'}`,
     )
   }
-  if (hasEnded(pod)) return []
+  if (hasTerminated(pod)) return []
   if (!pod.spec?.nodeName) return findWaitingProblems(pod, context, createProblem)
   if (pod.status?.phase === 'Running') return []
   const reasons = listReasons(pod, context)
@@ -84,7 +76,7 @@ function canHost(node: ObjectOf<'node'>, pod: ObjectOf<'pod'>, context: AtRestCo
   const isPreemptable = (other: ObjectOf<'pod'>) =>
     priorityOf(other) < priorityOf(pod) && pod.spec?.preemptionPolicy !== 'Never'
   const podsOnNode = [...view.pods.values()].filter(
-    (other) => other.spec?.nodeName === name && !hasEnded(other) && !isPreemptable(other),
+    (other) => other.spec?.nodeName === name && !hasTerminated(other) && !isPreemptable(other),
   )
   if ([pod, ...podsOnNode].reduce((total, podOnNode) => total + cpusOf(podOnNode), 0) > CPUS_MAX) return false
   const requiredBytes = new Map<DriverName, number>()
@@ -113,7 +105,7 @@ function isUsedByAnotherPod(claim: ObjectOf<'claim'>, pod: ObjectOf<'pod'>, { vi
 
 const listPodsUsing = (claim: ObjectOf<'claim'>, view: AtRestContext['view']): ObjectOf<'pod'>[] =>
   [...view.pods.values()].filter(
-    (pod) => !hasEnded(pod) && claimsOf(pod, view).some(({ key }) => key === keyOfObject(claim)),
+    (pod) => !hasTerminated(pod) && claimsOf(pod, view).some(({ key }) => key === keyOfObject(claim)),
   )
 
 /** Whether everything the pod needs is available on its node. */

@@ -1,8 +1,8 @@
-// Rule `two writers`: no volume is mounted writable on two running machines at once. It compares the actual mounts with each other, and
-// so does not depend on what the server knows about a node that is cut off.
+// Rule `two writers`: no volume is mounted writable on two running machines at once. It compares the actual mounts with each
+// other, and so does not depend on what the server knows about a node that is cut off.
 //
-// A machine writes while it runs, even if it is cut off from the server. A stale mount (followStaleMounts) is not writable. The rule
-// concerns drivers with attachments: without them, as in Kubernetes, nothing keeps the pods of one claim on one node.
+// A machine writes while it runs, even if it is cut off from the server. A stale mount (followStaleMounts) is not writable. The
+// rule concerns drivers with attachments: without them, as in Kubernetes, nothing keeps the pods of one claim on one node.
 import { isFenced } from '../../../api/kinds/node/fencing.ts'
 import type { System } from '../../engine/system.ts'
 import type { View } from '../../engine/view.ts'
@@ -50,8 +50,9 @@ export function checkWriters({ system, view, report }: CheckContext, isStale: St
 export type StaleMounts = (asset: string, node: string) => boolean
 
 /**
- * Follows the mounts that are left on a suspended machine when an administrator has confirmed that it is off, and the volume is then detached. The
- * machine resumes with such a mount, but cannot write through it: the storage accepts writes only where the volume is attached.
+ * Follows the mounts that are left on a suspended machine when an administrator has confirmed that it is off, and the volume is
+ * then detached. The machine resumes with such a mount, but cannot write through it: the storage accepts writes only where the
+ * volume is attached.
  *
  * A mount is stale only while all of this holds, and otherwise counts as writable:
  *
