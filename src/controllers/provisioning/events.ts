@@ -57,7 +57,7 @@ const REASON_CHARACTERS_MAX = 500
 export const notNeededEvent = (volumeName: string, reason: string, hasDeletePolicy: boolean): EventDetails => ({
   type: 'Normal',
   reason: 'ProvisionedVolumeNotNeeded',
-  message: `Volume ${volumeName} was provisioned for this claim and is not needed: ${reason}. It is ${hasDeletePolicy ? 'deleted' : 'kept, because its reclaim policy is not Delete'}.`,
+  message: `Volume ${volumeName} was provisioned for this claim and is not needed: ${reason}. The volume is ${hasDeletePolicy ? 'deleted' : 'kept, because its reclaim policy is not Delete'}.`,
 })
 
 export const saveFailedEvent = (claim: Claim, message: string, isLast: boolean): EventDetails =>

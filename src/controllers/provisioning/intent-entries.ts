@@ -47,7 +47,7 @@ function parseObject(json: string, place: string): Readonly<Record<string, unkno
   } catch (error) {
     throw invalidEntries(place, (error as Error).message)
   }
-  if (!isRecord(value)) throw invalidEntries(place, 'it is not a JSON object')
+  if (!isRecord(value)) throw invalidEntries(place, 'the value is not a JSON object')
   return value
 }
 

@@ -62,9 +62,9 @@ export async function confirmIntent(claim: Claim, context: ProvisioningContext):
   if (current.metadata.uid !== uid) throw notFound(persistentVolumeClaimKind, name)
   claims.applyWriteResult(current)
   if (!hasFinalizer(current, intentFinalizer))
-    throw conflict(persistentVolumeClaimKind, name, 'its provisioning finalizer has been removed')
+    throw conflict(persistentVolumeClaimKind, name, 'the provisioning finalizer of the claim has been removed')
   if (isExpectedIntent(claim, context) && current.metadata.resourceVersion !== claim.metadata.resourceVersion)
-    throw conflict(persistentVolumeClaimKind, name, 'it changed after its volume was requested')
+    throw conflict(persistentVolumeClaimKind, name, 'the claim changed after its volume was requested')
 }
 
 /** Returns the write that removes the finalizer, without resourceVersion, because other changes to the claim do not matter. */

@@ -56,5 +56,5 @@ export function inUseReason(
   const isBeingDeleted = volume.metadata.deletionTimestamp !== undefined
   if (volumeName ? volumeName !== volume.metadata.name : isBeingDeleted) return undefined
   if (isDeletionRequested(volume) && annotationOf(claim, BIND_COMPLETED) === undefined) return undefined
-  return `its claim "${claimRef?.namespace}/${claimRef?.name}" still exists and has no other volume`
+  return `the claim "${claimRef?.namespace}/${claimRef?.name}" of the volume still exists and has no other volume`
 }

@@ -126,7 +126,7 @@ describe('provisionerOf', () => {
   for (const [thrown, description] of ERRORS_WITHOUT_MESSAGE) {
     it(`PROV-8 describes an error without a message: ${description}`, async () => {
       const result = await createPluginFixture(pluginThrowing(thrown)).provision()
-      const message = expect.stringMatching(/^it failed without a message \(/)
+      const message = expect.stringMatching(/^the plugin failed without a message \(/)
       expect(result).toEqual({ is: 'failed', failure: 'unfinished', message })
       expect(result).toMatchObject({ message: expect.stringContaining(description) })
     })

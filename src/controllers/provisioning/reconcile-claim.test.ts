@@ -706,7 +706,7 @@ describe('reconcileClaim for a claim that changes during provisioning', () => {
     expect(fixture.events.at(-1)).toMatchObject({
       reason: 'ProvisionedVolumeNotNeeded',
       type: 'Normal',
-      message: `Volume ${volumeNameOf(claim)} was provisioned for this claim and is not needed: the claim is bound to volume created-by-hand. It is deleted.`,
+      message: `Volume ${volumeNameOf(claim)} was provisioned for this claim and is not needed: the claim is bound to volume created-by-hand. The volume is deleted.`,
     })
   })
 

@@ -360,7 +360,9 @@ describe('reconcileVolume of a released volume that may be in use', () => {
     await fixture.release('pv')
     const instance = fixture.start()
     await fixture.waitUntil(() => instance.queueState('pv')?.is === 'stuck', 'the volume to be stuck')
-    expect(instance.queueState('pv')?.message).toBe('its claim "default/data" still exists and has no other volume')
+    expect(instance.queueState('pv')?.message).toBe(
+      'the claim "default/data" of the volume still exists and has no other volume',
+    )
     expect(fixture.storage.assets.has('pv')).toBe(true)
     const body = { metadata: { finalizers: null } }
     await fixture.client.patch(

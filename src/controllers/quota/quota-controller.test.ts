@@ -133,7 +133,7 @@ describe('createQuotaController', () => {
     expect(await differencesTotal()).toBe(1)
     expect(errors).toEqual([
       'Quota "default/team" has a wrong usage (persistentvolumeclaims: recorded 7, counted 1). ' +
-        'It is being repaired. Unless a user edited its status, please report this as a bug.',
+        'The usage is being repaired. Unless a user edited its status, please report this as a bug.',
     ])
   })
 

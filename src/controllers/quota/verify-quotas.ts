@@ -47,7 +47,7 @@ export async function verifyQuotas(namespace: string, deps: VerifyDeps): Promise
       .join('; ')
     deps.log.error(
       { namespace, quota: quota.metadata.name, wrongKeys },
-      `Quota "${namespace}/${quota.metadata.name}" has a wrong usage (${differences}). It is being repaired. Unless a user edited its status, please report this as a bug.`,
+      `Quota "${namespace}/${quota.metadata.name}" has a wrong usage (${differences}). The usage is being repaired. Unless a user edited its status, please report this as a bug.`,
     )
     deps.quotaMetrics?.countDifference()
     await writeUsage(deps.client, quota, countedUsage)

@@ -110,7 +110,7 @@ function selectedNodeTerm(
   const labels = nodes.labelsOf(node)
   const term = labels && termOf(labels, keys)
   if (!term) {
-    const problem = labels ? `its labels lack some of them` : `there is no such node`
+    const problem = labels ? 'the labels of the node lack some of the keys' : 'the node does not exist'
     throw notReadyError(
       `the topology of node ${node} cannot be determined from the keys ${keys.join(', ')} of its CSINode: ${problem}`,
     )

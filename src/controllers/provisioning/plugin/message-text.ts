@@ -15,7 +15,7 @@ export const truncate = (text: string): string =>
 
 /** Returns the message of a thrown value, which need not be an Error. */
 export function errorMessageOf(thrown: unknown): string {
-  if (thrown instanceof Error) return thrown.message || `it failed without a message (${thrown.name})`
+  if (thrown instanceof Error) return thrown.message || `the plugin failed without a message (${thrown.name})`
   if (typeof thrown === 'string' && thrown !== '') return thrown
-  return `it failed without a message (${truncate(inspect(thrown, { depth: 1, breakLength: Number.POSITIVE_INFINITY }))} was thrown instead of an Error)`
+  return `the plugin failed without a message (${truncate(inspect(thrown, { depth: 1, breakLength: Number.POSITIVE_INFINITY }))} was thrown instead of an Error)`
 }
