@@ -56,7 +56,7 @@ describe.skipIf(skipMessage)(`foreign mounts, freezes and devices${skipSuffix}`,
       stagingTargetPath: stagingOf(otherVolume.id),
       volumeCapability: capabilityOf({}),
     })
-    expect(await outcomeOf(stageAtOtherPath)).toMatch(/^FAILED_PRECONDITION: .*it is not volume/)
+    expect(await outcomeOf(stageAtOtherPath)).toMatch(/^FAILED_PRECONDITION: .*is not volume/)
     expect(await readForeignFile(stagingOf(otherVolume.id))).toBe('foreign')
     expect(await readForeignFile(otherVolume.path)).toBe('foreign')
     expect(await listLoops()).toHaveLength(1)

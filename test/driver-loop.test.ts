@@ -228,7 +228,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       const otherVolume = await fixture.use('other')
       await mkdir(path)
       await fixture.machine.host.mounts.bind(otherVolume.path, path)
-      expect(await outcomeOf(fixture.publish(id))).toMatch(/^FAILED_PRECONDITION: .*it is not volume/)
+      expect(await outcomeOf(fixture.publish(id))).toMatch(/^FAILED_PRECONDITION: .*is not volume/)
       expect(await outcomeOf(fixture.unpublish(id))).toBe('OK') // the volume has no mount at the path
       expect(await fixture.machine.host.mounts.isMountPoint(path)).toBe(true)
       await fixture.machine.host.mounts.unmount(path)
