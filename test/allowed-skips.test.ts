@@ -17,11 +17,11 @@ const BARE_MACHINE: HostFacts = {
 }
 
 describe('skipReason', () => {
-  it('SYS-6 returns the missing feature as the reason outside CI', () => {
+  it('returns the missing feature as the reason outside CI', () => {
     expect(skipReason(BARE_MACHINE, ['loop'], false)).toBe('loop devices: not available')
   })
 
-  it('SYS-6 skips tests in CI only for optional features', () => {
+  it('skips tests in CI only for optional features', () => {
     const skippedNeeds = (facts: HostFacts) =>
       (Object.keys(NEEDS) as (keyof typeof NEEDS)[]).filter((need) => skipReason(facts, [need], true))
     expect(skippedNeeds(BARE_MACHINE)).toEqual(['ext4OnlineGrowth'])
@@ -38,7 +38,7 @@ describe('skipReason', () => {
     ])
   })
 
-  it('SYS-6 returns the first optional feature that is missing as the reason', () => {
+  it('returns the first optional feature that is missing as the reason', () => {
     expect(skipReason(BARE_MACHINE, ['loop', 'ext4OnlineGrowth'], true)).toContain('growing a mounted ext4')
   })
 })

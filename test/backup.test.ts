@@ -59,7 +59,7 @@ const expectSuccess = async (...args: string[]): Promise<string> => {
 }
 
 describe('stowage backup and stowage restore', () => {
-  it('SYS-20 SYS-28 restore a backup of format 2, which a server then migrates', async () => {
+  it('SYS-28 restore a backup of format 2, which a server then migrates', async () => {
     const backup = join(scratch, 'format-2')
     const file = await readFile(join(import.meta.dirname, 'releases/store-format-2.mdb.br'))
     await mkdir(join(backup, 'store'), { recursive: true })
@@ -74,7 +74,7 @@ describe('stowage backup and stowage restore', () => {
     expect(await expectSuccess('store', 'check', '--data-dir', dataDir)).toContain('format 3, ')
   })
 
-  it('SYS-17 SYS-20 create consistent backups while 16 clients write, and restore them', async () => {
+  it('create consistent backups while 16 clients write, and restore them', async () => {
     const path = (name: string) => join(scratch, name)
     const server = await start(join(scratch, 'data'))
     /** Acknowledged revisions by ConfigMap name. */
@@ -83,9 +83,9 @@ describe('stowage backup and stowage restore', () => {
     const writers = Array.from({ length: WRITERS }, async (_, writer) => {
       for (let index = 0; !isStopped; index++) {
         const name = `w${writer}-${index}`
-        const reply = await createConfigMap(server, name)
-        expect(reply.status).toBe(201)
-        acknowledged.set(name, Number(reply.json.metadata.resourceVersion))
+        const response = await createConfigMap(server, name)
+        expect(response.status).toBe(201)
+        acknowledged.set(name, Number(response.json.metadata.resourceVersion))
       }
     })
     const acknowledgedBefore = new Map<string, Map<string, number>>()
@@ -135,7 +135,7 @@ describe('stowage backup and stowage restore', () => {
     }
   })
 
-  it('SYS-17 copy store, PKI and kubeconfig into a private directory, and restore a lost store', async () => {
+  it('copy store, PKI and kubeconfig into a private directory, and restore a lost store', async () => {
     const dataDir = join(scratch, 'data')
     const to = join(scratch, 'kept', 'monday')
     const server = await start(dataDir)
@@ -167,7 +167,7 @@ describe('stowage backup and stowage restore', () => {
     expect((await restored.call('GET', `${CONFIGMAPS}/after-backup`)).status).toBe(404)
   })
 
-  it('SYS-17 reject a backup without a store, and a target that is not empty, cannot be created or is in the data directory', async () => {
+  it('reject a backup without a store, and a target that is not empty, cannot be created or is in the data directory', async () => {
     const dataDir = join(scratch, 'data')
     await (await start(dataDir)).stop()
     await writeFile(join(scratch, 'file'), '')

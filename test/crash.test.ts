@@ -92,16 +92,16 @@ describe('SIGKILL under write load', () => {
         try {
           const existingEntry = acknowledgedState.get(name)
           const body = { metadata: { name }, data: { value } }
-          const reply = isDelete
+          const response = isDelete
             ? await server.call('DELETE', `${PATH}/${name}`)
             : existingEntry
               ? await server.call('PUT', `${PATH}/${name}`, body)
               : await server.call('POST', PATH, body)
-          if (reply.status >= 300 && !(isDelete && reply.status === 404))
-            throw new Error(`unexpected ${reply.status}: ${reply.text}`)
+          if (response.status >= 300 && !(isDelete && response.status === 404))
+            throw new Error(`unexpected ${response.status}: ${response.text}`)
           unansweredWrites.delete(name)
           if (isDelete) acknowledgedState.delete(name)
-          else acknowledgedState.set(name, { revision: Number(reply.json.metadata.resourceVersion), value })
+          else acknowledgedState.set(name, { revision: Number(response.json.metadata.resourceVersion), value })
           writeCount++
           onWrite()
         } catch (error) {

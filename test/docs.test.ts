@@ -48,7 +48,7 @@ it(`the README has at most ${README_LINES_MAX} lines`, () => {
   expect(readPage('README.md').split('\n').length).toBeLessThanOrEqual(README_LINES_MAX)
 })
 
-it('SYS-1 no documented command writes a kubeconfig or token into the working directory', () => {
+it('no documented command writes a kubeconfig or token into the working directory', () => {
   const writtenFiles = pages.flatMap((page) =>
     [...readPage(page).matchAll(/^\$ .*> *([^\s~/$'"][^\s]*(kubeconfig|token)\S*)/gm)].map(
       ([, file]) => `${page}: ${file}`,

@@ -148,7 +148,7 @@ describe.skipIf(skipMessage)(`stowage node drain${skipMessage ? ` (${skipMessage
   }
 
   it(
-    `PLUS-11 moves ${volumeCount} pods with attached volumes to another node, and continues after an interruption`,
+    `moves ${volumeCount} pods with attached volumes to another node, and continues after an interruption`,
     async () => {
       await succeed('cordon', OTHER)
       await post('/apis/apps/v1/namespaces/default/statefulsets', buildStatefulSet())

@@ -55,7 +55,7 @@ describe('stowage driver', () => {
     },
   )
 
-  it('SYS-6 prints its backend, and stops on SIGTERM', async () => {
+  it('prints its backend, and stops on SIGTERM', async () => {
     const driver = await startLocalDriver({ flags: ['--backend', 'directory'] })
     try {
       expect(driver.ready).toMatchObject({ backend: 'directory', endpoint: driver.endpoint })
@@ -76,7 +76,7 @@ describe('stowage driver', () => {
     [['--metrics-address', 'here'], /--metrics-address "here": expected HOST:PORT/],
     [['--endpoint', 'tcp://127.0.0.1:1'], /--endpoint "tcp:\/\/127.0.0.1:1" is not a Unix socket/],
     [['--backend', 'tape'], /Allowed choices are auto, loop, directory/],
-  ])('SYS-6 rejects the flags %j', async (flags, message) => {
+  ])('rejects the flags %j', async (flags, message) => {
     const program = await buildProgram()
     const args = ['driver', '--endpoint', 'unix:///tmp/x.sock', '--node-id', 'n', '--pool', '/tmp/none', ...flags]
     const result = await promisify(execFile)(process.execPath, [program, ...args]).catch((error) => error)

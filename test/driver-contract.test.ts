@@ -43,7 +43,7 @@ function testDriverContract(backend: BackendName): void {
     fixture.csi.controller.getCapacity({ parameters, accessibleTopology: { segments: { [TOPOLOGY_KEY]: NODE } } })
 
   describe('CreateVolume', () => {
-    it('SYS-6 returns the same volume for the same name and request, and rejects a different request with that name', async () => {
+    it('returns the same volume for the same name and request, and rejects a different request with that name', async () => {
       const id = await fixture.create('twice')
       expect(await fixture.create('twice')).toBe(id)
       expect(await outcomeOf(fixture.create('twice', { bytes: GIB }))).toMatch(
@@ -61,7 +61,7 @@ function testDriverContract(backend: BackendName): void {
     })
 
     it.each(['../../../etc/passwd', '/', '.', 'ü'.repeat(128), 'a b\tc', '💾', '-rf', 'x'.repeat(128)])(
-      'SYS-6 accepts the name %j without interpreting it',
+      'accepts the name %j without interpreting it',
       async (name) => {
         const id = await fixture.create(name)
         expect(id).toBe(volumeIdOf(name))
@@ -71,11 +71,11 @@ function testDriverContract(backend: BackendName): void {
       },
     )
 
-    it.each(['\u0000', 'a\u0007b', '\u009f', 'x'.repeat(129)])('SYS-6 rejects the name %j', async (name) => {
+    it.each(['\u0000', 'a\u0007b', '\u009f', 'x'.repeat(129)])('rejects the name %j', async (name) => {
       expect(await outcomeOf(fixture.create(name))).toMatch(/^INVALID_ARGUMENT: The name /)
     })
 
-    it('PROV-19 rejects an unknown parameter, lists the known ones, and creates nothing', async () => {
+    it('rejects an unknown parameter, lists the known ones, and creates nothing', async () => {
       expect(await outcomeOf(fixture.create('odd', { parameters: { speed: 'fast' } }))).toBe(
         'INVALID_ARGUMENT: Unknown class parameter "speed". Supported: fsType, provisioning, overcommit, ' +
           'iops, throughput, provisioned-iops-on-create, provisioned-throughput-on-create.',
@@ -84,7 +84,7 @@ function testDriverContract(backend: BackendName): void {
       expect(await listFiles()).toEqual([])
     })
 
-    it('SYS-6 rejects a volume for another node with RESOURCE_EXHAUSTED', async () => {
+    it('rejects a volume for another node with RESOURCE_EXHAUSTED', async () => {
       expect(await outcomeOf(fixture.create('far', { topology: { [TOPOLOGY_KEY]: 'node-2' } }))).toMatch(
         /^RESOURCE_EXHAUSTED/,
       )
@@ -95,7 +95,7 @@ function testDriverContract(backend: BackendName): void {
       await fixture.remove(id)
     })
 
-    it('SYS-6 rejects MULTI_NODE modes, because no other node reaches a volume', async () => {
+    it('rejects MULTI_NODE modes, because no other node reaches a volume', async () => {
       const call = fixture.csi.controller.createVolume({
         name: 'shared',
         volumeCapabilities: [
@@ -105,7 +105,7 @@ function testDriverContract(backend: BackendName): void {
       expect(await outcomeOf(call)).toMatch(/^INVALID_ARGUMENT: Access mode MULTI_NODE_MULTI_WRITER/)
     })
 
-    it('SYS-6 creates one volume for three concurrent calls with one name, some of which may be aborted', async () => {
+    it('creates one volume for three concurrent calls with one name, some of which may be aborted', async () => {
       const outcomes = await Promise.all([1, 2, 3].map(() => outcomeOf(fixture.create('race'))))
       expect(outcomes).toContain('OK')
       for (const outcome of outcomes) expect(outcome).toMatch(/^(OK|ABORTED: Another operation)/)
@@ -115,7 +115,7 @@ function testDriverContract(backend: BackendName): void {
 
   describe('an unknown volume id', () => {
     const UNKNOWN_IDS = ['../../etc/passwd', 'fake-vol-id', `v-${'a'.repeat(26)}`, '/', `${'v-'.padEnd(28, 'a')}/../x`]
-    it.each(UNKNOWN_IDS)('SYS-6 %j is not found, except by delete and unpublish, which succeed', async (volumeId) => {
+    it.each(UNKNOWN_IDS)('%j is not found, except by delete and unpublish, which succeed', async (volumeId) => {
       const { controller, node } = fixture.csi
       const volumeCapability = { accessType: { case: 'mount' as const, value: {} }, accessMode: { mode: 1 } }
       const paths = {
@@ -144,7 +144,7 @@ function testDriverContract(backend: BackendName): void {
   })
 
   describe('capacity', () => {
-    it('PROV-19 reports different capacity for two classes on one pool, and less after a volume is created', async () => {
+    it('reports different capacity for two classes on one pool, and less after a volume is created', async () => {
       const reservedCapacity = await getCapacity()
       const thinCapacity = await getCapacity({ provisioning: 'thin', overcommit: '2' })
       expect(reservedCapacity.availableCapacity).toBe(BigInt(POOL_BYTES))
@@ -167,13 +167,13 @@ function testDriverContract(backend: BackendName): void {
       await fixture.remove(thinVolume)
     })
 
-    it('PROV-19 reports no capacity for another node or an invalid class', async () => {
+    it('reports no capacity for another node or an invalid class', async () => {
       const otherNode = { accessibleTopology: { segments: { [TOPOLOGY_KEY]: 'node-2' } } }
       expect((await fixture.csi.controller.getCapacity(otherNode)).availableCapacity).toBe(0n)
       expect((await getCapacity({ speed: 'fast' })).availableCapacity).toBe(0n)
     })
 
-    it('SYS-6 fails with OUT_OF_RANGE for more than the size of the pool, and with INVALID_ARGUMENT for a limit below the size', async () => {
+    it('fails with OUT_OF_RANGE for more than the size of the pool, and with INVALID_ARGUMENT for a limit below the size', async () => {
       expect(await outcomeOf(fixture.create('huge', { bytes: POOL_BYTES + 1 }))).toMatch(/^OUT_OF_RANGE: .*whole pool/)
       expect(await outcomeOf(fixture.create('endless', { bytes: Number.MAX_SAFE_INTEGER }))).toMatch(/^OUT_OF_RANGE/)
       expect(await outcomeOf(fixture.create('backwards', { bytes: 2 * GIB, limitBytes: GIB }))).toMatch(
@@ -183,7 +183,7 @@ function testDriverContract(backend: BackendName): void {
   })
 
   describe('expansion', () => {
-    it('REX-1 expands to the exact size, never shrinks, and stays within the pool', async () => {
+    it('REX-8 expands to the exact size, never shrinks, and stays within the pool', async () => {
       const id = await fixture.create('grows')
       const expand = (requiredBytes: number, limitBytes = 0) =>
         fixture.csi.controller.controllerExpandVolume({
@@ -208,7 +208,7 @@ function testDriverContract(backend: BackendName): void {
   })
 
   describe('staging and publishing', () => {
-    it('SYS-6 keeps data through unpublish, unstage, stage and publish', async () => {
+    it('keeps data through unpublish, unstage, stage and publish', async () => {
       const { id, path } = await fixture.use('data')
       await writeFile(join(path, 'orders'), 'twelve')
       await fixture.unpublish(id)
@@ -221,7 +221,7 @@ function testDriverContract(backend: BackendName): void {
       await fixture.remove(id)
     })
 
-    it('SYS-6 accepts repeated calls, and rejects incompatible ones and calls in the wrong order', async () => {
+    it('accepts repeated calls, and rejects incompatible ones and calls in the wrong order', async () => {
       const id = await fixture.create('steps')
       expect(await outcomeOf(fixture.publish(id))).toMatch(/^FAILED_PRECONDITION: .*is not staged/)
       await fixture.stage(id)
@@ -247,7 +247,7 @@ function testDriverContract(backend: BackendName): void {
       expect(await listFiles()).toEqual([])
     })
 
-    it('SYS-6 neither publishes to nor removes a non-empty directory', async () => {
+    it('neither publishes to nor removes a non-empty directory', async () => {
       const id = await fixture.create('over')
       await fixture.stage(id)
       const path = fixture.path(`publish-${id}`)
@@ -264,7 +264,7 @@ function testDriverContract(backend: BackendName): void {
       await fixture.remove(id)
     })
 
-    it('SYS-6 requires an absolute staging path, and rejects inline volumes', async () => {
+    it('requires an absolute staging path, and rejects inline volumes', async () => {
       const id = await fixture.create('paths')
       const volumeCapability = { accessType: { case: 'mount' as const, value: {} }, accessMode: { mode: 1 } }
       const { node } = fixture.csi
@@ -280,7 +280,7 @@ function testDriverContract(backend: BackendName): void {
       await fixture.remove(id)
     })
 
-    it("PIO-8 reports volume statistics at the volume's paths only", async () => {
+    it("reports volume statistics at the volume's paths only", async () => {
       const { id, path } = await fixture.use('stats', { bytes: GIB })
       await writeFile(join(path, 'file'), Buffer.alloc(5 * MIB, 1))
       const { usage } = await fixture.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: `${path}/` })
@@ -298,7 +298,7 @@ function testDriverContract(backend: BackendName): void {
   })
 
   describe('snapshots and clones', () => {
-    it('SYS-6 keeps the data of a snapshot after its volume is deleted, and restores it to a larger volume', async () => {
+    it('keeps the data of a snapshot after its volume is deleted, and restores it to a larger volume', async () => {
       const { id, path } = await fixture.use('original')
       await writeFile(join(path, 'a'), 'before')
       const snapshotResponse = await fixture.csi.controller.createSnapshot({ name: 'cut', sourceVolumeId: id })
@@ -330,7 +330,7 @@ function testDriverContract(backend: BackendName): void {
       expect(await readdir(join(fixture.pool, 'snapshots'))).toEqual([])
     })
 
-    it('SYS-6 clones a volume in use, and keeps both volumes usable and independent', async () => {
+    it('clones a volume in use, and keeps both volumes usable and independent', async () => {
       const original = await fixture.use('cloned')
       await writeFile(join(original.path, 'a'), 'shared')
       const source = { type: { case: 'volume' as const, value: { volumeId: original.id } } }
@@ -345,7 +345,7 @@ function testDriverContract(backend: BackendName): void {
       }
     })
 
-    it('SYS-6 fails with NOT_FOUND for a missing source', async () => {
+    it('fails with NOT_FOUND for a missing source', async () => {
       const volume = { type: { case: 'volume' as const, value: { volumeId: volumeIdOf('nothing') } } }
       const snapshot = { type: { case: 'snapshot' as const, value: { snapshotId: '../x' } } }
       expect(await outcomeOf(fixture.create('from-nothing', { source: volume }))).toMatch(/^NOT_FOUND/)
@@ -354,7 +354,7 @@ function testDriverContract(backend: BackendName): void {
   })
 
   describe('lists', () => {
-    it("SYS-6 continues a list if a page's last volume was deleted", async () => {
+    it("continues a list if a page's last volume was deleted", async () => {
       const ids = []
       for (const name of ['p1', 'p2', 'p3', 'p4', 'p5']) ids.push(await fixture.create(name, { parameters: THIN }))
       const firstPage = await fixture.csi.controller.listVolumes({ maxEntries: 2 })
@@ -372,7 +372,7 @@ function testDriverContract(backend: BackendName): void {
   describe('limits', () => {
     const itWith = (name: BackendName) => (backend === name ? it : () => {})
 
-    itWith('directory')('PIO-10 rejects limits, which a directory cannot enforce, and accepts 0', async () => {
+    itWith('directory')('rejects limits, which a directory cannot enforce, and accepts 0', async () => {
       const limits = { iops: '500' }
       const rejection =
         /^INVALID_ARGUMENT: iops and throughput cannot be enforced on this node: The volume is a directory/
@@ -386,7 +386,7 @@ function testDriverContract(backend: BackendName): void {
       expect(await listVolumes()).toEqual([])
     })
 
-    itWith('loop')('VAC-5 modifies all attributes or none, and reports limits that are not enforced', async () => {
+    itWith('loop')('modifies all attributes or none, and reports limits that are not enforced', async () => {
       const { id } = await fixture.use('limited', { mutableParameters: { iops: '500' } })
       const modify = (mutableParameters: Record<string, string>) =>
         fixture.csi.controller.controllerModifyVolume({ volumeId: id, mutableParameters })
@@ -409,7 +409,7 @@ function testDriverContract(backend: BackendName): void {
   })
 
   describe('restarts and damage', () => {
-    it('SYS-6 keeps volumes and mounts across a restart', async () => {
+    it('keeps volumes and mounts across a restart', async () => {
       const { id, path } = await fixture.use('kept', backend === 'loop' ? { mutableParameters: { iops: '100' } } : {})
       await fixture.restart()
       expect(await listVolumes()).toEqual([id])
@@ -421,7 +421,7 @@ function testDriverContract(backend: BackendName): void {
       await fixture.remove(id)
     })
 
-    it('SYS-6 sets an invalid record aside and keeps its volume', async () => {
+    it('sets an invalid record aside and keeps its volume', async () => {
       const id = await fixture.create('invalid-record')
       await fixture.stop()
       const record = join(fixture.pool, '.stowage', 'volumes', `${id}.json`)
@@ -452,7 +452,7 @@ function testDriverContract(backend: BackendName): void {
       await fixture.remove(await fixture.create('invalid-record'))
     })
 
-    it('SYS-6 keeps the name and the data of a snapshot with an invalid record', async () => {
+    it('keeps the name and the data of a snapshot with an invalid record', async () => {
       const id = await fixture.create('source')
       const createSnapshot = () => fixture.csi.controller.createSnapshot({ name: 'snapshot', sourceVolumeId: id })
       const snapshotId = (await createSnapshot()).snapshot!.snapshotId
@@ -467,7 +467,7 @@ function testDriverContract(backend: BackendName): void {
       await fixture.remove(id)
     })
 
-    it('SYS-6 reports a snapshot with missing content as not ready to use', async () => {
+    it('reports a snapshot with missing content as not ready to use', async () => {
       const id = await fixture.create('source')
       const { snapshot } = await fixture.csi.controller.createSnapshot({ name: 'lost', sourceVolumeId: id })
       const { snapshotId } = snapshot!
@@ -483,7 +483,7 @@ function testDriverContract(backend: BackendName): void {
       await fixture.remove(id)
     })
 
-    it('SYS-6 starts with damaged files and reports them', async () => {
+    it('starts with damaged files and reports them', async () => {
       const id = await fixture.create('intact')
       await fixture.stop()
       await writeFile(join(fixture.pool, '.stowage', 'pool.json'), '{"backend":')
@@ -497,7 +497,7 @@ function testDriverContract(backend: BackendName): void {
       await fixture.remove(id)
     })
 
-    it('SYS-6 reports a volume whose content was deleted by a user, and can still delete it', async () => {
+    it('reports a volume whose content was deleted by a user, and can still delete it', async () => {
       const id = await fixture.create('emptied')
       await rm(join(fixture.pool, 'volumes', (await listFiles())[0]!), { recursive: true })
       const { status } = await fixture.csi.controller.controllerGetVolume({ volumeId: id })
@@ -522,7 +522,7 @@ function testDriverContract(backend: BackendName): void {
       expect(await listVolumes()).toEqual([])
     })
 
-    it('SYS-6 rejects a second driver on the same pool', async () => {
+    it('rejects a second driver on the same pool', async () => {
       await expect(fixture.start()).rejects.toThrow(/in use by another driver/)
     })
   })

@@ -34,7 +34,7 @@ describe.skipIf(skipMessage)(`data${skipMessage ? ` (${skipMessage})` : ''}`, ()
     await hostFixture?.dispose()
   })
 
-  it('REX-1 SYS-6 survives expansion, snapshot, clone, a killed driver and a reboot', async () => {
+  it('REX-1 survives expansion, snapshot, clone, a killed driver and a reboot', async () => {
     const { controller, node } = driver.csi
     const id = await createVolume('orders', { mutable: { iops: '20000', throughput: '2000' } })
     const path = await stageAndPublish(id)

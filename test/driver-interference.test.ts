@@ -41,7 +41,7 @@ describe.skipIf(skipMessage)(`foreign mounts, freezes and devices${skipSuffix}`,
   const readForeignFile = (path: string) => readFile(join(path, 'foreign'), 'utf8')
   const unmount = (path: string) => fixture.machine.host.mounts.unmount(path)
 
-  it('SYS-6 does not stage a volume at a foreign mount, and keeps that mount', async () => {
+  it('does not stage a volume at a foreign mount, and keeps that mount', async () => {
     const id = await fixture.create('one', SMALL)
     await mountTmpfs(stagingOf(id))
     expect(await outcomeOf(fixture.stage(id))).toMatch(/^FAILED_PRECONDITION: scratch \(tmpfs\) is mounted at/)
@@ -65,7 +65,7 @@ describe.skipIf(skipMessage)(`foreign mounts, freezes and devices${skipSuffix}`,
     for (const volumeId of [id, otherVolume.id]) await fixture.remove(volumeId)
   })
 
-  it('SYS-6 keeps a foreign mount at publish and unpublish', async () => {
+  it('keeps a foreign mount at publish and unpublish', async () => {
     const id = await fixture.create('two', SMALL)
     await fixture.stage(id)
     const path = fixture.path(`publish-${id}`)
@@ -86,7 +86,7 @@ describe.skipIf(skipMessage)(`foreign mounts, freezes and devices${skipSuffix}`,
     await fixture.remove(id)
   })
 
-  it('SYS-6 does not format a volume that was used as a block device', async () => {
+  it('does not format a volume that was used as a block device', async () => {
     const { volume } = await fixture.csi.controller.createVolume({
       name: 'both',
       capacityRange: { requiredBytes: BigInt(32 * MIB) },
@@ -108,7 +108,7 @@ describe.skipIf(skipMessage)(`foreign mounts, freezes and devices${skipSuffix}`,
     await fixture.remove(id)
   })
 
-  it('SYS-6 reattaches a detached device, and never uses the device of another volume', async () => {
+  it('reattaches a detached device, and never uses the device of another volume', async () => {
     const findBackingFile = async (path: string) => {
       const device = await fixture.machine.host.mounts.sourceOf(path)
       return readFile(`/sys/block/${basename(device!)}/loop/backing_file`, 'utf8')
@@ -137,7 +137,7 @@ describe.skipIf(skipMessage)(`foreign mounts, freezes and devices${skipSuffix}`,
     expect(await listLoops()).toEqual([])
   })
 
-  it('SYS-6 does not copy a file system that another program froze, and keeps it frozen', async () => {
+  it('does not copy a file system that another program froze, and keeps it frozen', async () => {
     const { id } = await fixture.use('frozen', SMALL)
     execFileSync('fsfreeze', ['--freeze', stagingOf(id)])
     const createSnapshot = () =>
@@ -154,7 +154,7 @@ describe.skipIf(skipMessage)(`foreign mounts, freezes and devices${skipSuffix}`,
     await fixture.remove(id)
   })
 
-  it('SYS-6 creates two concurrent snapshots of one volume', async () => {
+  it('creates two concurrent snapshots of one volume', async () => {
     const { id } = await fixture.use('twice', SMALL)
     const createSnapshot = (name: string) => fixture.csi.controller.createSnapshot({ name, sourceVolumeId: id })
     const responses = await Promise.all([createSnapshot('first'), createSnapshot('second')])
@@ -167,7 +167,7 @@ describe.skipIf(skipMessage)(`foreign mounts, freezes and devices${skipSuffix}`,
     await fixture.remove(id)
   })
 
-  it('SYS-6 reports an incomplete deletion until it completes', async () => {
+  it('reports an incomplete deletion until it completes', async () => {
     const id = await fixture.create('kept', SMALL)
     const image = imagePathOf(fixture.pool, id as VolumeId)
     execFileSync('chattr', ['+i', image])
@@ -200,7 +200,7 @@ describe.skipIf(skipMessage)(`a pool on a full disk${skipSuffix}`, () => {
     }
   }
 
-  it('SYS-6 does not prevent the driver from starting, serving and deleting', () =>
+  it('does not prevent the driver from starting, serving and deleting', () =>
     withFixture({ diskBytes: 400 * MIB }, async (fixture) => {
       const { id, path } = await fixture.use('a', { ...SMALL, parameters: { provisioning: 'thin' } })
       await fillDisk(join(fixture.pool, 'filler'))
@@ -214,7 +214,7 @@ describe.skipIf(skipMessage)(`a pool on a full disk${skipSuffix}`, () => {
       expect((await fixture.csi.controller.listVolumes({})).entries).toEqual([])
     }))
 
-  it('SYS-6 rejects a snapshot that does not fit the disk, and accepts one of a nearly empty volume', () =>
+  it('rejects a snapshot that does not fit the disk, and accepts one of a nearly empty volume', () =>
     withFixture({ diskBytes: 400 * MIB }, async (fixture) => {
       const { id, path } = await fixture.use('a', { fsType: 'ext4', bytes: 200 * MIB })
       const createSnapshot = (name: string) =>
@@ -230,7 +230,7 @@ describe.skipIf(skipMessage)(`a pool on a full disk${skipSuffix}`, () => {
 })
 
 describe('the directory backend without root', () => {
-  it('SYS-6 starts, reports and deletes volumes with unreadable directories', async () => {
+  it('starts, reports and deletes volumes with unreadable directories', async () => {
     const driver = await startLocalDriver({ flags: ['--pool-size', '1Gi', '--backend', 'directory'], uid: NOBODY })
     try {
       const createVolume = (name: string) =>

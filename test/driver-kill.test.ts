@@ -34,7 +34,7 @@ describe.skipIf(skipMessage)(`SIGKILL${skipMessage ? ` (${skipMessage})` : ''}`,
     await hostFixture?.dispose()
   })
 
-  it(`SYS-6 PROV-5 leaves no file, device, mount or limit behind in ${CYCLES} volume lifecycles`, async () => {
+  it(`PROV-12 leaves no file, device, mount or limit behind in ${CYCLES} volume lifecycles`, async () => {
     const seed = seedFrom('CRASH_SEED')
     const random = seededRandom(seed)
     const usedDevices = new Set<string>()

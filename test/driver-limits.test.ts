@@ -16,7 +16,7 @@ const skipMessage = skipReason(facts, ['loop', 'mount', 'xfs', 'limits'])
 /** The kernel grants IO in slices of 100 ms, which are negligible over this time. */
 const WINDOW_MS = 3_000
 /** Requests that were queued under the old limit complete within this time. */
-const SETTLE_MS = 700
+const LIMIT_CHANGE_DELAY_MS = 700
 const TOLERANCE = 0.1
 
 // Retries, because a busy machine may be slower than the limit.
@@ -102,7 +102,7 @@ describe.skipIf(skipMessage)(`limits${skipMessage ? ` (${skipMessage})` : ''}`, 
 
   async function expectRate(id: string, key: 'iops' | 'throughput', limit: number): Promise<void> {
     const device = await findDevice(id)
-    await pause(SETTLE_MS)
+    await pause(LIMIT_CHANGE_DELAY_MS)
     const readCounter = async () => {
       const { totals } = (await fixture.machine.host.counters.read(device))!
       return { atMs: performance.now(), amount: key === 'iops' ? totals.writes : totals.writtenBytes / MIB }

@@ -56,7 +56,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
     it.each([
       ['xfs', 128 * MIB, 300 * MIB],
       ['ext4', 1000, 16 * MIB],
-    ])('SYS-6 rounds up a size that is too small for %s, unless the limit is less', async (fsType, bytes, minimum) => {
+    ])('rounds up a size that is too small for %s, unless the limit is less', async (fsType, bytes, minimum) => {
       const smallCreate = fixture.create('small', { fsType, bytes, limitBytes: minimum - 1 })
       expect(await outcomeOf(smallCreate)).toMatch(new RegExp(`^OUT_OF_RANGE: A volume with ${fsType} needs at least`))
       expect(await readdir(join(fixture.pool, 'volumes'))).toEqual([])
@@ -67,7 +67,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       await fixture.remove(id)
     })
 
-    it('SYS-6 keeps the exact size if it is not a multiple of the page size', async () => {
+    it('keeps the exact size if it is not a multiple of the page size', async () => {
       const { id } = await fixture.use('uneven', { bytes: 300 * MIB + 777 })
       const { volume } = await fixture.csi.controller.controllerGetVolume({ volumeId: id })
       expect(volume?.capacityBytes).toBe(BigInt(300 * MIB + 777))
@@ -119,7 +119,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       },
     )
 
-    it('SYS-6 does not format a volume that was created as a block volume', async () => {
+    it('does not format a volume that was created as a block volume', async () => {
       const { id, path } = await fixture.use('as-block', { isBlock: true })
       execFileSync('mkfs.ext4', ['-q', path])
       await fixture.unpublish(id)
@@ -135,7 +135,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       await removeVolume(id)
     })
 
-    it('SYS-6 rejects another file system type, the mount flag discard, and unknown mount flags without printing them', async () => {
+    it('rejects another file system type, the mount flag discard, and unknown mount flags without printing them', async () => {
       const id = await fixture.create('picky')
       expect(await outcomeOf(fixture.stage(id, { fsType: 'ext4' }))).toMatch(
         /^FAILED_PRECONDITION: .*has xfs, not ext4/,
@@ -156,7 +156,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       await removeVolume(id)
     })
 
-    it('SYS-6 rejects and reports a truncated file instead of extending it', async () => {
+    it('rejects and reports a truncated file instead of extending it', async () => {
       const id = await fixture.create('cut', { parameters: { provisioning: 'thin' } })
       await truncate(imageOf(id), 310 * MIB)
       const isAbnormal = async () =>
@@ -173,7 +173,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
   })
 
   describe('publishing', () => {
-    it('SYS-6 publishes read-only as a file system and as a device', async () => {
+    it('publishes read-only as a file system and as a device', async () => {
       const id = await fixture.create('seen')
       await fixture.stage(id)
       const path = await fixture.publish(id, { readonly: true })
@@ -196,7 +196,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       await removeVolume(block)
     })
 
-    it('SYS-6 publishes a reader-only access mode read-only', async () => {
+    it('publishes a reader-only access mode read-only', async () => {
       const id = await fixture.create('reader')
       const mode = Mode.SINGLE_NODE_READER_ONLY
       await fixture.stage(id, { mode })
@@ -221,7 +221,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       await removeVolume(id)
     })
 
-    it("SYS-6 keeps another program's mount at the target path", async () => {
+    it("keeps another program's mount at the target path", async () => {
       const id = await fixture.create('elsewhere')
       await fixture.stage(id)
       const path = fixture.path(`publish-${id}`)
@@ -240,7 +240,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       await removeVolume(id)
     })
 
-    it('SYS-6 does not unstage a published volume', async () => {
+    it('does not unstage a published volume', async () => {
       const { id, path } = await fixture.use('busy')
       expect(await outcomeOf(fixture.unstage(id))).toMatch(/^FAILED_PRECONDITION: .*still published at/)
       await writeFile(join(path, 'still'), 'here')
@@ -257,7 +257,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
         JSON.stringify({ ...(await readRecord(id)), ...change }),
       )
 
-    it('PROV-5 completes an interrupted create, and returns the volume for the same name', async () => {
+    it('completes an interrupted create, and returns the volume for the same name', async () => {
       const id = await fixture.create('creating')
       await fixture.stop()
       await rewriteRecord(id, { state: 'creating' })
@@ -272,7 +272,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
     it.each([
       ['a copy in state creating', { state: 'creating', source: { kind: 'volume', id: volumeIdOf('origin') } }],
       ['a volume in state deleting', { state: 'deleting' }],
-    ] as const)('PROV-5 removes %s', async (name, change) => {
+    ] as const)('removes %s', async (name, change) => {
       const id = await fixture.create(name)
       await fixture.machine.host.loops.attach(imageOf(id))
       await fixture.stop()
@@ -295,7 +295,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       await removeVolume(id)
     })
 
-    it('SYS-6 formats a partially formatted device again, and records that a published one is in use', async () => {
+    it('formats a partially formatted device again, and records that a published one is in use', async () => {
       const id = await fixture.create('formatting')
       const file = await open(imageOf(id), 'r+')
       await file.write(Buffer.from('part of a file system'), 0, undefined, 4096)
@@ -306,7 +306,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       await removeVolume(id)
     })
 
-    it('SYS-6 thaws only file systems that an interrupted snapshot left frozen', async () => {
+    it('thaws only file systems that an interrupted snapshot left frozen', async () => {
       const { id, path } = await fixture.use('frozen')
       const staging = fixture.path(`stage-${id}`)
       const { snapshot } = await fixture.csi.controller.createSnapshot({ name: 'killed', sourceVolumeId: id })
@@ -322,7 +322,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       await removeVolume(id)
     })
 
-    it('SYS-6 detaches unused devices, and keeps an unknown mount', async () => {
+    it('detaches unused devices, and keeps an unknown mount', async () => {
       const id = await fixture.create('loose')
       await fixture.stage(id)
       await fixture.unstage(id)
@@ -343,7 +343,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       expect(device).toMatch(/^\/dev\/loop/)
     })
 
-    it('SYS-6 unstages a volume whose record was set aside while in use and then restored', async () => {
+    it('unstages a volume whose record was set aside while in use and then restored', async () => {
       const { id, path } = await fixture.use('misread')
       const record = join(fixture.pool, '.stowage', 'volumes', `${id}.json`)
       const text = await readFile(record, 'utf8')
@@ -358,7 +358,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       expect(await fixture.machine.host.mounts.isMountPoint(fixture.path(`stage-${id}`))).toBe(false)
     })
 
-    it('SYS-6 clears records of missing mounts and devices, as after a reboot', async () => {
+    it('clears records of missing mounts and devices, as after a reboot', async () => {
       const { id, path } = await fixture.use('rebooted', { mutableParameters: { iops: '100' } })
       await writeFile(join(path, 'data'), 'survives')
       await fixture.stop()
@@ -373,7 +373,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       await removeVolume(id)
     })
 
-    it('SYS-6 removes partial copies, and keeps unknown files', async () => {
+    it('removes partial copies, and keeps unknown files', async () => {
       await fixture.stop()
       const partialCopy = `${imagePathOf(fixture.pool, snapshotIdOf('part') as SnapshotId)}.part`
       const foreignFile = join(fixture.pool, 'volumes', 'backup.tar')
@@ -389,7 +389,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
     })
   })
 
-  it('SYS-6 reports its backend and missing capabilities in GetPluginInfo', async () => {
+  it('reports its backend and missing capabilities in GetPluginInfo', async () => {
     const info = await fixture.csi.identity.getPluginInfo({})
     expect(info).toMatchObject({ name: 'local.csi.stowage.dev', vendorVersion: '1.2.3', manifest: { backend: 'loop' } })
     expect(Object.values(info.manifest).length).toBe(1 + fixture.runningDriver.shortcomings.length)

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { etcdSkipReason, type RunningEtcd, startEtcd } from './helpers/etcd.ts'
 import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers.ts'
-import { type Reply, type RunningServer, type ServerOptions, startServer } from './helpers/server.ts'
+import { type ReceivedResponse, type RunningServer, type ServerOptions, startServer } from './helpers/server.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 const configMap = (name: string, n: number) => ({
@@ -43,25 +43,25 @@ describe.skipIf(skipMessage)(`servers on etcd${skipMessage ? ` (skipped: ${skipM
     return server
   }
 
-  it("SYS-1 return each other's writes immediately, reject stale updates, and keep all objects after a kill", async () => {
+  it("SYS-8 return each other's writes immediately, reject stale updates, and keep all objects after a kill", async () => {
     const a = await start('a')
     const b = await start('b')
-    const createReply = await a.call('POST', MAPS, configMap('m', 0))
-    expect(createReply.status).toBe(201)
-    let lastReply: Reply = createReply
+    const createResponse = await a.call('POST', MAPS, configMap('m', 0))
+    expect(createResponse.status).toBe(201)
+    let lastResponse: ReceivedResponse = createResponse
     for (let n = 1; n <= 20; n++) {
       const [writer, reader] = n % 2 ? [b, a] : [a, b]
-      const { resourceVersion } = lastReply.json.metadata
+      const { resourceVersion } = lastResponse.json.metadata
       const update = { ...configMap('m', n), metadata: { name: 'm', resourceVersion } }
-      lastReply = await writer.call('PUT', `${MAPS}/m`, update)
-      expect(lastReply.status).toBe(200)
+      lastResponse = await writer.call('PUT', `${MAPS}/m`, update)
+      expect(lastResponse.status).toBe(200)
       expect((await reader.call('GET', `${MAPS}/m`)).json.data).toEqual({ n: String(n) })
       expect((await reader.call('PUT', `${MAPS}/m`, update)).status).toBe(409)
     }
     await a.kill()
-    expect((await b.call('GET', `${MAPS}/m`)).json).toEqual(lastReply.json)
+    expect((await b.call('GET', `${MAPS}/m`)).json).toEqual(lastResponse.json)
     const restartedServer = await start('a')
-    expect((await restartedServer.call('GET', `${MAPS}/m`)).json).toEqual(lastReply.json)
+    expect((await restartedServer.call('GET', `${MAPS}/m`)).json).toEqual(lastResponse.json)
   })
 
   it("PLUS-15 list each other's operations", async () => {
@@ -108,7 +108,7 @@ describe.skipIf(skipMessage)(`servers on etcd${skipMessage ? ` (skipped: ${skipM
     expect(certificate.checkIP('192.0.2.7')).toBe('192.0.2.7')
   })
 
-  it('SYS-8 create a default class, and with `up` a node named after the host', async () => {
+  it('create a default class, and with `up` a node named after the host', async () => {
     const server = await start('a')
     const classes = (await server.call('GET', '/apis/storage.k8s.io/v1/storageclasses')).json.items
     expect(classes).toMatchObject([
@@ -141,7 +141,7 @@ describe.skipIf(skipMessage)(`servers on etcd${skipMessage ? ` (skipped: ${skipM
     expect(await up.stop()).toBe(0)
   })
 
-  it('REX-4 keep a quota exact while clients exhaust it through both servers and one server is killed', async () => {
+  it('SYS-8 keep a quota exact while clients exhaust it through both servers and one server is killed', async () => {
     const [a, b] = [await start('a'), await start('b')]
     const claims = '/api/v1/namespaces/default/persistentvolumeclaims'
     const hard = { persistentvolumeclaims: '60', 'requests.storage': '60Gi' }
@@ -150,8 +150,8 @@ describe.skipIf(skipMessage)(`servers on etcd${skipMessage ? ` (skipped: ${skipM
     const acknowledgedNames = new Set<string>()
     let serverKill: Promise<void> | undefined
     const create = async (server: RunningServer, name: string) => {
-      const reply = await server.call('POST', claims, { metadata: { name }, spec }).catch(() => undefined)
-      if (reply?.status === 201) acknowledgedNames.add(name)
+      const response = await server.call('POST', claims, { metadata: { name }, spec }).catch(() => undefined)
+      if (response?.status === 201) acknowledgedNames.add(name)
       if (acknowledgedNames.size === 20) serverKill ??= b.kill()
     }
     await Promise.all(Array.from({ length: 64 }, (_, index) => create(index % 2 ? a : b, `first-${index}`)))
@@ -168,8 +168,8 @@ describe.skipIf(skipMessage)(`servers on etcd${skipMessage ? ` (skipped: ${skipM
     const server = await start('a')
     const waitForReadyStatus = async (status: number) => {
       for (;;) {
-        const reply = await server.call('GET', '/readyz')
-        if (reply.status === status) return reply.text
+        const response = await server.call('GET', '/readyz')
+        if (response.status === status) return response.text
         await new Promise((resolve) => setTimeout(resolve, 50)) // polls until the test times out
       }
     }
@@ -191,14 +191,14 @@ describe.skipIf(skipMessage)(`servers on etcd${skipMessage ? ` (skipped: ${skipM
     const server = await start('a')
     await server.call('POST', MAPS, configMap('m', 0))
     await etcd.members[0]?.kill()
-    for (const reply of await Promise.all([
+    for (const response of await Promise.all([
       server.call('GET', `${MAPS}/m`),
       server.call('POST', MAPS, configMap('n', 0)),
     ])) {
-      expect(reply.status).toBe(503)
-      expect(reply.headers['retry-after']).toBe('1')
-      expect(reply.json).toMatchObject({ kind: 'Status', reason: 'ServiceUnavailable' })
-      expect(reply.json.message).toContain('the store is unavailable')
+      expect(response.status).toBe(503)
+      expect(response.headers['retry-after']).toBe('1')
+      expect(response.json).toMatchObject({ kind: 'Status', reason: 'ServiceUnavailable' })
+      expect(response.json.message).toContain('the store is unavailable')
     }
     await etcd.members[0]?.start()
     const getStatus = async () => (await server.call('GET', `${MAPS}/m`)).status

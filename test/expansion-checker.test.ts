@@ -87,7 +87,7 @@ async function createHarness({ followsRealSize = false } = {}) {
 }
 
 describe('checkExpansion', () => {
-  it('SYS-14 accepts an ordinary expansion', async () => {
+  it('accepts an ordinary expansion', async () => {
     const harness = await createHarness()
     harness.commitQuota('10Gi', '1Gi')
     harness.commitClaim('3Gi')
@@ -102,7 +102,7 @@ describe('checkExpansion', () => {
     expect(harness.checker.problems()).toEqual([])
   })
 
-  it('SYS-14 reports a claim or volume whose size exceeds the actual one', async () => {
+  it('reports a claim or volume whose size exceeds the actual one', async () => {
     const harness = await createHarness()
     harness.commitClaim('3Gi', { status: { capacity: { storage: '3Gi' } } })
     harness.commitVolume('3Gi')
@@ -113,7 +113,7 @@ describe('checkExpansion', () => {
     ])
   })
 
-  it('SYS-14 reports sizes and marks that decrease', async () => {
+  it('reports sizes and marks that decrease', async () => {
     const harness = await createHarness()
     harness.driverVolume.capacityBytes = harness.driverVolume.onNodes.n.fileSystemBytes = 3 * GI
     harness.commitClaim('3Gi', { mark: '5Gi', status: { capacity: { storage: '3Gi' } } })
@@ -127,7 +127,7 @@ describe('checkExpansion', () => {
     ])
   })
 
-  it('SYS-14 accepts a mark that falls to the real size only at rest, if configured', async () => {
+  it('accepts a mark that falls to the real size only at rest, if configured', async () => {
     const harness = await createHarness({ followsRealSize: true })
     harness.commitClaim('1Gi', { mark: '5Gi' })
     harness.commitClaim('1Gi', { mark: '1Gi' })
@@ -138,7 +138,7 @@ describe('checkExpansion', () => {
     expect(harness.violations).toEqual(['the mark of a decreased'])
   })
 
-  it('SYS-14 reports storage that is not charged, and calls with a wrong size', async () => {
+  it('reports storage that is not charged, and calls with a wrong size', async () => {
     const harness = await createHarness()
     await harness.expand(2)
     harness.driverVolume.capacityBytes = 2 * GI
@@ -151,7 +151,7 @@ describe('checkExpansion', () => {
     ])
   })
 
-  it('SYS-14 reports an exceeded quota, and one whose usage is wrong', async () => {
+  it('reports an exceeded quota, and one whose usage is wrong', async () => {
     const harness = await createHarness()
     harness.commitQuota('2Gi', '1Gi')
     harness.commitQuota('2Gi', '3Gi')
@@ -161,7 +161,7 @@ describe('checkExpansion', () => {
     ])
   })
 
-  it('SYS-14 reports an incomplete expansion without a reason', async () => {
+  it('reports an incomplete expansion without a reason', async () => {
     const harness = await createHarness()
     harness.commitClaim('3Gi', { status: { allocatedResourceStatuses: { storage: 'NodeResizePending' } } })
     expect(harness.checker.problems()).toContain('a is still NodeResizePending')

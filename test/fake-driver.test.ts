@@ -36,7 +36,7 @@ const request = (name: string) => ({
 const listVolumeNames = async () => Object.values((await fake.control.inspect()).state.volumes).map(({ name }) => name)
 
 describe('fake driver process', () => {
-  it('SYS-6 reports the capabilities and the topology of its flags', async () => {
+  it('reports the capabilities and the topology of its flags', async () => {
     await waitForDriver()
     const facts = await readDriverFacts(driver)
     expect(facts.plugin).toContain('VOLUME_ACCESSIBILITY_CONSTRAINTS')
@@ -45,7 +45,7 @@ describe('fake driver process', () => {
     expect((await driver.node.nodeGetInfo({})).accessibleTopology?.segments).toEqual({ zone: 'a' })
   })
 
-  it('SYS-6 records calls without secrets', async () => {
+  it('records calls without secrets', async () => {
     await driver.controller.createVolume(request('kept'))
     const { calls } = await fake.control.inspect()
     expect(calls.at(-1)).toMatchObject({
@@ -57,7 +57,7 @@ describe('fake driver process', () => {
     expect(JSON.stringify(calls)).not.toContain('hunter2')
   })
 
-  it('SYS-6 keeps its volumes when it is killed, and can lose them', async () => {
+  it('keeps its volumes when it is killed, and can lose them', async () => {
     await fake.kill()
     await fake.start()
     await waitForDriver()
@@ -69,7 +69,7 @@ describe('fake driver process', () => {
     expect(await listVolumeNames()).toEqual([])
   })
 
-  it('PROV-12 can crash between the operation and the reply', async () => {
+  it('can crash between the operation and the reply', async () => {
     await fake.control.setRules([{ method: 'CreateVolume', effect: { do: 'crash', when: 'after' } }])
     await expect(driver.controller.createVolume(request('a'))).rejects.toMatchObject({ codeName: 'UNAVAILABLE' })
     await fake.whenExited()
@@ -78,7 +78,7 @@ describe('fake driver process', () => {
     expect(await listVolumeNames()).toEqual(['a'])
   })
 
-  it('PROV-9 can hang until it is released', async () => {
+  it('can hang until it is released', async () => {
     await fake.control.setRules([{ method: 'CreateVolume', effect: { do: 'hang' } }])
     const creation = driver.controller.createVolume(request('slow'))
     await expect.poll(async () => (await fake.control.inspect()).hangingCount).toBe(1)
@@ -87,7 +87,7 @@ describe('fake driver process', () => {
     expect((await creation).volume?.volumeId).toMatch(/^vol-/)
   })
 
-  it('CAP-6 can report outdated capacity', async () => {
+  it('can report outdated capacity', async () => {
     await fake.control.setRules([])
     const getFreeCapacity = async () => (await driver.controller.getCapacity({})).availableCapacity
     await fake.control.freezeCapacity()
@@ -98,7 +98,7 @@ describe('fake driver process', () => {
     expect(await getFreeCapacity()).toBe(freeBefore - 1024n ** 3n)
   })
 
-  it('SYS-6 survives callers that disconnect before the response', async () => {
+  it('survives callers that disconnect before the response', async () => {
     const socket = connect(join(dirname(new URL(fake.endpoint).pathname), 'control.sock'))
     await once(socket, 'connect')
     const requests = `${JSON.stringify({ do: 'inspect' })}\n`.repeat(2_000)
@@ -108,14 +108,14 @@ describe('fake driver process', () => {
     await waitForDriver()
   })
 
-  it('SYS-6 prints its usage', async () => {
+  it('prints its usage', async () => {
     const program = join(dirname(await realpath(await buildProgram())), 'fake-driver.js')
     const { stdout } = await promisify(execFile)(process.execPath, [program, '--help'])
     expect(stdout).toMatch(/^fake-driver: an in-memory CSI driver for tests/)
     expect(stdout).toContain('--endpoint')
   })
 
-  it('SYS-6 rejects an invalid flag with the reason', async () => {
+  it('rejects an invalid flag with the reason', async () => {
     await expect(startFakeDriver({ flags: ['--capacity', 'lots'] })).rejects.toThrow(
       /did not start.*"lots" is not a size/,
     )

@@ -84,8 +84,8 @@ it.skipIf(skipMessage)(
     const server = await start()
     expect((await server.call('POST', configMaps, configMap('before'))).status).toBe(201)
     const filler = await fillDisk(0)
-    const rejectedReply = await server.call('POST', configMaps, configMap('during'))
-    expect(rejectedReply.json).toMatchObject({
+    const rejectedResponse = await server.call('POST', configMaps, configMap('during'))
+    expect(rejectedResponse.json).toMatchObject({
       kind: 'Status',
       status: 'Failure',
       code: 500,
@@ -95,9 +95,9 @@ it.skipIf(skipMessage)(
       ),
     })
     expect((await server.call('GET', `${configMaps}/before`)).json.data.filler).toHaveLength(100_000)
-    const readyReply = await server.call('GET', '/readyz')
-    expect(readyReply.status).toBe(503)
-    expect(readyReply.text).toContain('[-]store failed: the last write failed')
+    const readyResponse = await server.call('GET', '/readyz')
+    expect(readyResponse.status).toBe(503)
+    expect(readyResponse.text).toContain('[-]store failed: the last write failed')
     await truncate(filler, 0)
     expect((await server.call('POST', configMaps, configMap('after'))).status).toBe(201)
     expect((await server.call('GET', '/readyz')).status).toBe(200)

@@ -106,10 +106,10 @@ describe('an API server with feature gates and API versions', () => {
 
     // 2. Gate off: a change to the class is rejected, and the volume keeps its attributes.
     await restartApiServer('--feature-gates', 'VolumeAttributesClass=false')
-    const rejectedReply = await patchClaim('test-pvc', { volumeAttributesClassName: 'vac1' })
+    const rejectedResponse = await patchClaim('test-pvc', { volumeAttributesClassName: 'vac1' })
     const reason =
       'spec.volumeAttributesClassName: Forbidden: update is forbidden when the VolumeAttributesClass feature gate is disabled'
-    expect([rejectedReply.status, rejectedReply.json.message]).toEqual([
+    expect([rejectedResponse.status, rejectedResponse.json.message]).toEqual([
       422,
       `PersistentVolumeClaim "test-pvc" is invalid: ${reason}`,
     ])
@@ -124,8 +124,8 @@ describe('an API server with feature gates and API versions', () => {
     // 3. API off as well: classes return 404, and claims are served and provisioned.
     await restartApiServer('--feature-gates', 'VolumeAttributesClass=false', '--runtime-config', CLASSES_DISABLED)
     for (const version of ['v1', 'v1beta1', 'v1alpha1']) {
-      const listReply = await server.call('GET', `${STORAGE}/${version}/volumeattributesclasses`)
-      expect([listReply.status, listReply.json.message]).toEqual([
+      const listResponse = await server.call('GET', `${STORAGE}/${version}/volumeattributesclasses`)
+      expect([listResponse.status, listResponse.json.message]).toEqual([
         404,
         'the server could not find the requested resource',
       ])
@@ -182,8 +182,8 @@ describe('an API server with feature gates and API versions', () => {
     await requestIops('600')
     await pollUntil(async () => (await getAttributes('fast')).iops === '600')
     await restartApiServer('--feature-gates', 'VolumeProvisionedIO=false')
-    const rejectedReply = await requestIops('700')
-    expect([rejectedReply.status, rejectedReply.json.message]).toEqual([
+    const rejectedResponse = await requestIops('700')
+    expect([rejectedResponse.status, rejectedResponse.json.message]).toEqual([
       422,
       'PersistentVolumeClaim "fast" is invalid: spec.resources.requests.iops: Forbidden: update is forbidden when the ' +
         'VolumeProvisionedIO feature gate is disabled',

@@ -42,7 +42,7 @@ describe('a server process', () => {
     expect(Number(json.metadata.resourceVersion)).toBeGreaterThan(Number(resourceVersion))
   })
 
-  it('SYS-1 SYS-9 creates files to which the group and others have no access', async () => {
+  it('SYS-9 creates files to which the group and others have no access', async () => {
     const { kubeconfig } = await start()
     for (const file of [
       kubeconfig,
@@ -99,7 +99,7 @@ describe('a server process', () => {
     await expect(secondStart).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('is missing or empty') })
   })
 
-  it('PROV-12 fails to start while the disk of its volumes is not mounted, and starts once it is', async () => {
+  it('SYS-20 fails to start while the disk of its volumes is not mounted, and starts once it is', async () => {
     const volumes = join(dataDir, 'disk')
     const flags = ['--volumes-dir', volumes]
     await (await start(flags)).stop()
@@ -124,7 +124,7 @@ describe('a server process', () => {
     for (const name of ['store', 'pki']) expect((await stat(join(dataDir, name))).mode & 0o777).toBe(0o700)
   })
 
-  it('SYS-10 SYS-11 does not use unknown request paths as metric labels', async () => {
+  it('does not use unknown request paths as metric labels', async () => {
     const server = await start()
     for (let i = 0; i < 50; i++) await server.call('GET', `/apis/invented${i}.example.com/v1/things${i}`)
     await server.call('GET', '/api/v1/namespaces/default/secrets%00')
@@ -134,7 +134,7 @@ describe('a server process', () => {
     expect(text).toContain('resource="other"')
   })
 
-  it('SYS-2 deletes an unused claim, and a namespace with a claim in it', async () => {
+  it('deletes an unused claim, and a namespace with a claim in it', async () => {
     const server = await start()
     const claim = {
       metadata: { name: 'c' },

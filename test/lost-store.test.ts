@@ -49,7 +49,7 @@ function startLoad({ call }: RunningServer): Load {
         const name = `w${writer}-${index}`
         const wasLost = isLost
         const status = await call('POST', CONFIGMAPS, { metadata: { name } }).then(
-          (reply) => reply.status,
+          (response) => response.status,
           () => 0, // the connection was closed
         )
         if (status === 201) {

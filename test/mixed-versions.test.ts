@@ -86,14 +86,19 @@ describe.skipIf(skipMessage)(
         const storedValue = (n: number) => (kind === 'Secret' ? Buffer.from(String(n)).toString('base64') : String(n))
         const { json } = await a.call('GET', path)
         const watch = watchFrom(b, path, Number(json.metadata.resourceVersion))
-        let lastReply = await a.call('POST', path, { kind, apiVersion: 'v1', metadata: { name: 'm' }, ...content(0) })
-        expect(lastReply.status).toBe(201)
+        let lastResponse = await a.call('POST', path, {
+          kind,
+          apiVersion: 'v1',
+          metadata: { name: 'm' },
+          ...content(0),
+        })
+        expect(lastResponse.status).toBe(201)
         for (let n = 1; n <= 10; n++) {
           const [writer, reader] = n % 2 ? [b, a] : [a, b]
-          const { resourceVersion } = lastReply.json.metadata
+          const { resourceVersion } = lastResponse.json.metadata
           const update = { kind, apiVersion: 'v1', metadata: { name: 'm', resourceVersion }, ...content(n) }
-          lastReply = await writer.call('PUT', `${path}/m`, update)
-          expect(lastReply.status).toBe(200)
+          lastResponse = await writer.call('PUT', `${path}/m`, update)
+          expect(lastResponse.status).toBe(200)
           expect((await reader.call('GET', `${path}/m`)).json.data).toEqual({ n: storedValue(n) })
           expect((await reader.call('PUT', `${path}/m`, update)).status).toBe(409)
         }

@@ -77,7 +77,7 @@ describe('node agents over HTTP', () => {
     expect(text).toContain('# TYPE csi_operations_seconds histogram')
   })
 
-  it('SYS-7 reject a node name or directory that is in use, with the reason', async () => {
+  it('reject a node name or directory that is in use, with the reason', async () => {
     await startNode('taken')
     await expect(startNode('taken', { rootDir: join(dir, 'other-dir') })).rejects.toThrow(
       /The node name "taken" is used by another agent/,
@@ -85,7 +85,7 @@ describe('node agents over HTTP', () => {
     await expect(startNode('other', { rootDir: join(dir, 'taken') })).rejects.toThrow(/used by another node agent/)
   })
 
-  it('SYS-7 reject invalid flags before creating files', async () => {
+  it('reject invalid flags before creating files', async () => {
     await expect(startNode('Bad_Name')).rejects.toThrow(/--node-name "Bad_Name"/)
     await expect(startNode('fine', { label: ['x'] })).rejects.toThrow(/--label "x": expected key=value/)
     await expect(startNode('fine', { maxPods: 'many' })).rejects.toThrow(/--max-pods "many"/)

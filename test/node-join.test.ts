@@ -167,11 +167,11 @@ describe('joining a cluster', () => {
     for (const name of ['ann', 'bob']) {
       const request = Buffer.from(createCertificationRequest({ subject: { commonName: name }, key })).toString('base64')
       const spec = { request, signerName: 'kubernetes.io/kube-apiserver-client', usages: ['client auth'] }
-      const createReply = await server.call('POST', '/apis/certificates.k8s.io/v1/certificatesigningrequests', {
+      const createResponse = await server.call('POST', '/apis/certificates.k8s.io/v1/certificatesigningrequests', {
         metadata: { name },
         spec,
       })
-      expect(createReply.status).toBe(201)
+      expect(createResponse.status).toBe(201)
     }
     expect((await kubectlRun('certificate', 'approve', 'ann')).stdout).toContain('ann approved')
     expect((await kubectlRun('certificate', 'deny', 'bob')).stdout).toContain('bob denied')

@@ -31,7 +31,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(dir, { recursive: true, force: true }))
 
-it('SYS-1 package.json allows or denies every install script, so that npm prints no warning about it', async () => {
+it('package.json allows or denies every install script, so that npm prints no warning about it', async () => {
   const { packages } = (await readJson(join(ROOT, 'package-lock.json'))) as { packages: Record<string, LockedPackage> }
   const scriptedPackages = Object.entries(packages)
     .filter(([, { hasInstallScript }]) => hasInstallScript)
@@ -52,7 +52,7 @@ describe('scripts/build.mjs', () => {
   const markAsOld = () => utimes(join(copy, 'dist', 'stowage.js'), 1, 1)
 
   it(
-    'SYS-1 builds changed, new and generated sources, and does not rebuild an up-to-date dist/',
+    'builds changed, new and generated sources, and does not rebuild an up-to-date dist/',
     async () => {
       await restoreTime(join(copy, 'src', 'main.ts'))
       await build()
@@ -70,7 +70,7 @@ describe('scripts/build.mjs', () => {
     BUILDS_TIMEOUT_MS,
   )
 
-  it('SYS-1 builds again after a failed build, even if the sources are restored', async () => {
+  it('builds again after a failed build, even if the sources are restored', async () => {
     const entry = join(copy, 'src', 'main.ts')
     const text = await readFile(entry, 'utf8')
     await markAsOld()
@@ -97,7 +97,7 @@ describe('published packages', () => {
     return targetDir
   }
 
-  it('SYS-1 have one version, which the example requires too', async () => {
+  it('have one version, which the example requires too', async () => {
     expect((await readdir(tarballs)).sort()).toEqual([
       `stowage-${version}.tgz`,
       `stowage-create-provisioner-${version}.tgz`,
@@ -109,7 +109,7 @@ describe('published packages', () => {
     expect(example.dependencies).toEqual({ '@stowage/provisioner': `^${version}` })
   })
 
-  it('SYS-1 contain every page that their documentation links to', async () => {
+  it('contain every page that their documentation links to', async () => {
     for (const name of ['stowage', 'stowage-provisioner', 'stowage-create-provisioner']) {
       const folder = await unpack(name, join(dir, 'unpacked', name))
       const files = await readdir(folder, { recursive: true })
@@ -146,7 +146,7 @@ describe('published packages', () => {
     }
   })
 
-  it('SYS-1 stowage leaves the heap of other commands, and a size in NODE_OPTIONS, unchanged', async () => {
+  it('stowage leaves the heap of other commands, and a size in NODE_OPTIONS, unchanged', async () => {
     const folder = join(dir, 'launcher')
     await mkdir(join(folder, 'dist'), { recursive: true })
     await cp(join(ROOT, 'bin'), join(folder, 'bin'), { recursive: true })

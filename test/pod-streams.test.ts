@@ -300,7 +300,7 @@ describe.skipIf(skipMessage)(`streams of pods${skipMessage ? ` (${skipMessage})`
     expect(await output).toEqual(['out\n', 'err\n'])
   })
 
-  it('SYS-26 authorizes commands as create, and logs as get', async () => {
+  it('SYS-9 authorizes commands as create, and logs as get', async () => {
     const tokens = JSON.parse(await readFile(join(dataDir, 'pki', 'tokens.json'), 'utf8')) as unknown[]
     const token = JSON.stringify(tokens).match(/"token":"([^"]+)","user":"stowage-viewer"/)?.[1]
     const headers = { authorization: `Bearer ${token}` }
@@ -325,7 +325,7 @@ describe.skipIf(skipMessage)(`streams of pods${skipMessage ? ` (${skipMessage})`
     expect(status).toBe(403)
   })
 
-  it('SYS-26 the agent rejects every client except the API server', async () => {
+  it('SYS-9 the agent rejects every client except the API server', async () => {
     const { json } = await server.call('GET', '/api/v1/nodes/node-1')
     const port = json.status.daemonEndpoints.kubeletEndpoint.Port as number
     const call = async (tls: object) =>

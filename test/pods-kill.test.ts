@@ -11,7 +11,7 @@ import { createDaemon, type Daemon } from './helpers/daemon.ts'
 import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers.ts'
 import { seededRandom } from './helpers/random.ts'
 import { seedFrom } from './helpers/seed.ts'
-import { type Reply, type RunningServer, startServer } from './helpers/server.ts'
+import { type ReceivedResponse, type RunningServer, startServer } from './helpers/server.ts'
 
 const skipMessage = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
 const PODS = Number(process.env.POD_LIVES ?? (process.env.CI ? 100 : 30))
@@ -223,10 +223,10 @@ describe.skipIf(skipMessage)(`pods under SIGKILL${skipMessage ? ` (${skipMessage
   }
 
   /** Sends a request, and retries while the server is down. */
-  async function call(method: string, path: string, body?: object): Promise<Reply> {
+  async function call(method: string, path: string, body?: object): Promise<ReceivedResponse> {
     for (;;) {
-      const reply = await server.call(method, path, body).catch(() => undefined)
-      if (reply && reply.status < 500 && reply.status !== 429) return reply
+      const response = await server.call(method, path, body).catch(() => undefined)
+      if (response && response.status < 500 && response.status !== 429) return response
       await pause(100)
     }
   }

@@ -85,7 +85,7 @@ describe.skipIf(skipMessage)(`three nodes on one machine${skipMessage ? ` (${ski
     await system.deleteAll()
   })
 
-  it('SYS-7 run a pod with two volumes on a node with capacity for both, and report the reason if there is none', async () => {
+  it('CAP-12 CAP-15 run a pod with two volumes on a node with capacity for both, and report the reason if there is none', async () => {
     // Of 2Gi, node-1 has 512Mi free, node-2 768Mi, and node-3 all. Each volume alone fits on any node.
     await system.apply(
       ...[aClaim('fills-1', '1536Mi'), aPod('fills-1', ['fills-1'], nodeSelector('node-1'))],
@@ -112,7 +112,7 @@ describe.skipIf(skipMessage)(`three nodes on one machine${skipMessage ? ` (${ski
     await system.deleteAll()
   })
 
-  it('SYS-7 create and delete an ephemeral volume with its pod', async () => {
+  it('CAP-14 create and delete an ephemeral volume with its pod', async () => {
     const volumeClaimTemplate = { spec: aClaim('any').spec }
     const volumes = [{ name: 'scratch', ephemeral: { volumeClaimTemplate } }]
     await system.apply(aPod('brief', [], { containers: [containerWith('scratch')], volumes }))
@@ -187,7 +187,7 @@ describe.skipIf(otherUserSkip)(`nodes without root${otherUserSkip ? ` (${otherUs
     await system.deleteAll()
   })
 
-  it('SYS-7 report unsupported block volumes, and create none', async () => {
+  it('PROV-10 report unsupported block volumes, and create none', async () => {
     const volumes = [{ name: 'raw', persistentVolumeClaim: { claimName: 'raw' } }]
     const containers = [{ name: 'main', image: 'none', volumeDevices: [{ name: 'raw', devicePath: '/dev/raw' }] }]
     await system.apply(aClaim('raw', '64Mi', { volumeMode: 'Block' }), aPod('raw', [], { containers, volumes }))

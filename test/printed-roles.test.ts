@@ -88,7 +88,7 @@ describe('the components with the roles that stowage rbac print prints', () => {
     expect(status, `PATCH ${path}: ${text}`).toBe(200)
   }
   const remove = (path: string) => server.call('DELETE', path)
-  /** Polls until the reply fulfils the condition. */
+  /** Polls until the response fulfils the condition. */
   async function pollUntil(path: string, isExpected: (status: number, object: any) => boolean): Promise<any> {
     for (let attempt = 0; ; attempt++) {
       const { status, text, json } = await server.call('GET', path)

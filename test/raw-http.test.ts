@@ -118,11 +118,11 @@ describe('discovery', () => {
     const { headers } = await server.call('GET', '/apis', undefined, { accept: `${V2},application/json` })
     expect(headers.etag).toMatch(/^"/)
     expect(headers.vary).toMatch(/accept/i)
-    const conditionalReply = await server.call('GET', '/apis', undefined, {
+    const conditionalResponse = await server.call('GET', '/apis', undefined, {
       accept: `${V2},application/json`,
       'if-none-match': headers.etag!,
     })
-    expect({ status: conditionalReply.status, text: conditionalReply.text }).toEqual({ status: 304, text: '' })
+    expect({ status: conditionalResponse.status, text: conditionalResponse.text }).toEqual({ status: 304, text: '' })
   })
 
   it('SYS-2 returns 404 for a group version that is not served', async () => {
@@ -171,17 +171,17 @@ describe('bodies', () => {
   it('SYS-10 above 3 MiB are rejected with 413 or a reset and store nothing, with and without Content-Length', async () => {
     const body = JSON.stringify({ metadata: { name: 'large' }, data: { k: 'x'.repeat(3 * MEBIBYTE) } })
     const headers = { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' }
-    const declaredReply = await sendRequest(
+    const declaredResponse = await sendRequest(
       MAPS,
       { method: 'POST', headers: { ...headers, 'content-length': Buffer.byteLength(body) } },
       body,
     ).catch(ignoreReset)
-    const chunkedReply = await sendRequest(
+    const chunkedResponse = await sendRequest(
       MAPS,
       { method: 'POST', headers: { ...headers, 'transfer-encoding': 'chunked' } },
       body,
     ).catch(ignoreReset)
-    for (const response of [declaredReply, chunkedReply]) {
+    for (const response of [declaredResponse, chunkedResponse]) {
       if (response !== undefined) expect(response.json).toMatchObject({ code: 413, reason: 'RequestEntityTooLarge' })
     }
     expect((await server.call('GET', `${MAPS}/large`)).status).toBe(404)
@@ -271,8 +271,8 @@ describe('a watch', () => {
     })
     try {
       const { json } = await compactingServer.call('POST', MAPS, { metadata: { name: 'a' } })
-      let listReply: any
-      for (let n = 0; listReply?.code !== 410; n++) {
+      let listResponse: any
+      for (let n = 0; listResponse?.code !== 410; n++) {
         expect(n).toBeLessThan(2_000)
         await compactingServer.call(
           'PATCH',
@@ -281,7 +281,7 @@ describe('a watch', () => {
           { 'content-type': 'application/merge-patch+json' },
         )
         const version = json.metadata.resourceVersion
-        listReply = (
+        listResponse = (
           await compactingServer.call('GET', `${MAPS}?resourceVersion=${version}&resourceVersionMatch=Exact`)
         ).json
       }

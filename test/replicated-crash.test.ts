@@ -18,7 +18,7 @@ describe.skipIf(skipMessage)(
   () => {
     addCrashTest({
       name: 'the replicated control plane under faults',
-      title: `SYS-8 SYS-14 loses nothing, repeats nothing and leaks nothing in ${seconds} s of kills, freezes and network cuts`,
+      title: `SYS-8 loses nothing, repeats nothing and leaks nothing in ${seconds} s of kills, freezes and network cuts`,
       seconds,
       writesPerSecondMin: 1, // many writes wait for a frozen server
       createCluster: (dir) => createReplicatedCluster(dir, seededRandom(seedFrom('CRASH_SEED') + 2)),

@@ -133,14 +133,14 @@ function listCalls(text: string): string[] {
 }
 
 describe('the node agent and the driver', () => {
-  it('SYS-7 use the listed functions of node:fs and programs, and no others', () => {
+  it('use the listed functions of node:fs and programs, and no others', () => {
     const callsByFile = Object.fromEntries(
       files.map((file) => [file, listCalls(textOf(file))] as const).filter(([, calls]) => calls.length > 0),
     )
     expect(callsByFile).toEqual(Object.fromEntries(Object.entries(PATH_USES).map(([file, { calls }]) => [file, calls])))
   })
 
-  it('SYS-7 do not remove, copy or list recursively with node:fs, which follows names that a pod can replace', () => {
+  it('do not remove, copy or list recursively with node:fs, which follows names that a pod can replace', () => {
     const recursiveFiles = files.filter((file) =>
       /\b(?:rm|rmdir|cp|readdir|opendir)(?:Sync)?\((?:[^()]|\([^()]*\))*recursive: true/.test(textOf(file)),
     )

@@ -113,7 +113,7 @@ describe('between selecting a node and creating the volume', () => {
     expect((await listCalls('CreateVolume')).every(({ outcome }) => outcome === 'OK')).toBe(true)
   })
 
-  it('CAP-16 reports the node and the claim if a bound claim restricts the pod to a full node', async () => {
+  it('CAP-12 reports the node and the claim if a bound claim restricts the pod to a full node', async () => {
     await startTwoNodes()
     await createClaim('data', 4, 'local')
     await createPod('first', { claims: ['data'] })
@@ -164,7 +164,7 @@ describe('between selecting a node and creating the volume', () => {
     await waitForCapacities('local n1: 10Gi', 'local n2: 10Gi')
   })
 
-  it('CAP-16 recreates ephemeral volumes on another node if the pod cannot run on the first', async () => {
+  it('CAP-13 recreates ephemeral volumes on another node if the pod cannot run on the first', async () => {
     await startTwoNodes()
     await createPod('first', { ephemeral: { a: claimSpec(3, 'local') }, nodeSelector: { host: 'n1' } })
     await waitUntilScheduled('first')

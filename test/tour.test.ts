@@ -14,7 +14,7 @@ import { programSkipReason } from './helpers/programs.ts'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const START = 'npm start -- '
 const MATCH_MS_MAX = 60_000
-const RETRY_MS = 300
+const RETRY_INTERVAL_MS = 300
 /** Commands that only read. They are repeated until their output equals the page. */
 const READ_COMMANDS = /^(kubectl (get|events|--kubeconfig \S+ get)|tail|cat ~|find|findmnt)\b/
 
@@ -80,7 +80,7 @@ async function expectOutput({ command, output }: Step): Promise<void> {
     const isSame = JSON.stringify(actualLines) === JSON.stringify(expectedLines)
     if (isSame) return
     if (!mayRetry || Date.now() > deadline) return expect(actualLines, command).toEqual(expectedLines)
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+    await new Promise((resolve) => setTimeout(resolve, RETRY_INTERVAL_MS))
   }
 }
 

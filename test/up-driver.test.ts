@@ -67,7 +67,7 @@ const waitForLog = (text: string | RegExp) =>
   pollUntil(() => (typeof text === 'string' ? server!.log().includes(text) : text.test(server!.log())))
 
 describe('a driver that `up` starts', () => {
-  it('SYS-6 SYS-12 provides the volume of the first pod, is restarted after a kill, and ends with the server', async () => {
+  it('SYS-6 provides the volume of the first pod, is restarted after a kill, and ends with the server', async () => {
     await start(1, command())
     const { spec } = await runPod('first')
     expect(spec.nodeName).toBe('node-1')
@@ -176,7 +176,7 @@ describe('drivers that do not work', () => {
       `#!${process.execPath}\nrequire('net').createServer((s) => s.end('hello')).listen(process.env.CSI_ENDPOINT.slice(7))`,
       /does not speak gRPC/,
     ],
-    'does-not-answer': [
+    'does-not-respond': [
       `#!${process.execPath}\nrequire('net').createServer(() => {}).listen(process.env.CSI_ENDPOINT.slice(7))`,
       /does not respond to GetPluginInfo/,
     ],

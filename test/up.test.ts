@@ -51,23 +51,23 @@ describe('start', () => {
     await pollUntil(async () => (await listReadyNodes(server)).length === 3)
   })
 
-  it('SYS-1 with --no-scheduler leaves pods to another scheduler', async () => {
+  it('CAP-19 with --no-scheduler leaves pods to another scheduler', async () => {
     const hasAttempts = async (server: RunningServer) =>
       /^scheduler_schedule_attempts_total\{.*\} [1-9]/m.test((await server.call('GET', '/metrics')).text)
     const getPod = async (server: RunningServer, name: string) =>
       (await server.call('GET', `${CORE}/pods/${name}`)).json as { spec: { nodeName?: string }; status: object }
-    const createPod = (server: RunningServer, name: string) =>
+    const postPod = (server: RunningServer, name: string) =>
       server.call('POST', `${CORE}/pods`, {
         metadata: { name },
         spec: { containers: [{ name: 'app', image: 'app' }] },
       })
     const serverWithScheduler = await start()
-    await createPod(serverWithScheduler, 'first')
+    await postPod(serverWithScheduler, 'first')
     await pollUntil(() => hasAttempts(serverWithScheduler))
     await serverWithScheduler.stop()
 
     const server = await start({ flags: ['--no-scheduler'] })
-    await createPod(server, 'second')
+    await postPod(server, 'second')
     const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } } }
     await server.call('POST', `${CORE}/persistentvolumeclaims`, { metadata: { name: 'data' }, spec })
     const phase = async () => (await server.call('GET', `${CORE}/persistentvolumeclaims/data`)).json.status?.phase

@@ -12,7 +12,7 @@ const seconds = Number(process.env.WHOLE_CRASH_SECONDS ?? 20)
 describe.skipIf(skipMessage)(`the whole system under SIGKILL${skipMessage ? ` (${skipMessage})` : ''}`, () => {
   addCrashTest({
     name: 'the whole system under SIGKILL',
-    title: `SYS-14 SYS-16 loses nothing and leaks nothing in ${seconds} s of kills`,
+    title: `SYS-1 PROV-12 REX-8 loses nothing and leaks nothing in ${seconds} s of kills`,
     seconds,
     writesPerSecondMin: 3,
     createCluster,

@@ -23,7 +23,7 @@ interface ChildProgramOptions {
   readonly env?: Readonly<Record<string, string>>
 }
 
-const KILL_AFTER_MS = 10_000
+const KILL_DELAY_MS = 10_000
 
 export async function startChildProgram({ command, args, logPath, env }: ChildProgramOptions): Promise<ChildProgram> {
   const output = openSync(logPath, 'a')
@@ -38,7 +38,7 @@ export async function startChildProgram({ command, args, logPath, env }: ChildPr
     signal: (signal) => void child.kill(signal),
     async stop() {
       child.kill('SIGTERM')
-      const killTimer = setTimeout(() => child.kill('SIGKILL'), KILL_AFTER_MS)
+      const killTimer = setTimeout(() => child.kill('SIGKILL'), KILL_DELAY_MS)
       await exit
       clearTimeout(killTimer)
     },

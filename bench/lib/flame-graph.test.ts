@@ -74,8 +74,8 @@ describe('folding profiles', () => {
       maxLength: 40,
     })
     fc.assert(
-      fc.property(calls, (calls) => {
-        const tree = calls.map(([name, parent, micros], index): [string, number, number] => [
+      fc.property(calls, (generatedCalls) => {
+        const tree = generatedCalls.map(([name, parent, micros], index): [string, number, number] => [
           name,
           1 + (parent % (index + 1)),
           micros,

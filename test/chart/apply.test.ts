@@ -87,7 +87,7 @@ describe.skipIf(skipMessage)(`the chart on a Stowage server${skipMessage ? ` (sk
     return parseManifests(stdout)
   }
 
-  it.each(SETS)('PLUS-9 applies with the values %s, as a dry run and for real', async (set) => {
+  it.each(SETS)('SYS-24 applies with the values %s, as a dry run and for real', async (set) => {
     const manifests = await render(set)
     const servedManifests = manifests.filter(isServed)
     expect(servedManifests.length).toBeGreaterThan(0)
@@ -149,7 +149,7 @@ describe.skipIf(skipMessage)(`the chart on a Stowage server${skipMessage ? ` (sk
     sidecar = await startStowage({ args: [...args, ...localArgs], env: { NAMESPACE: RELEASE, POD_NAME: 'sidecar' } })
   }
 
-  it('PLUS-9 SYS-9 lets the sidecar provision, attach, expand, modify and delete a volume with the roles of the chart', async () => {
+  it('SYS-9 SYS-24 lets the sidecar provision, attach, expand, modify and delete a volume with the roles of the chart', async () => {
     // Without `operations`, the server would deny the report that the sidecar sends a second after the first driver call.
     const features = ['attributes', 'capacity', 'leader-election', 'operations', 'secrets', 'topology', 'transactions']
     const manifests = await render('sidecar', [

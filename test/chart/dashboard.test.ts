@@ -7,13 +7,13 @@ const text = await readFile(new URL('../../charts/stowage/files/dashboard.json',
 const dashboard = parseDashboard(text)
 const panels = dashboard.panels.filter(({ type }) => type !== 'row')
 
-it('SYS-17 the dashboard shows claims, operations, capacity and latencies', () => {
+it('SYS-24 the dashboard shows claims, operations, capacity and latencies', () => {
   const rows = dashboard.panels.filter(({ type }) => type === 'row')
   expect(rows.map(({ title }) => title)).toEqual(['Claims', 'Operations', 'Capacity', 'Latencies'])
   expect(panels.length).toBeGreaterThan(20)
 })
 
-it('SYS-17 every panel of the dashboard has a title, a description and queries of the selected data source', () => {
+it('SYS-24 every panel of the dashboard has a title, a description and queries of the selected data source', () => {
   for (const { title, description, targets = [] } of panels) {
     expect([title, description, targets.length > 0]).toEqual([
       expect.stringMatching(/./),
@@ -26,7 +26,7 @@ it('SYS-17 every panel of the dashboard has a title, a description and queries o
   expect(queriesOf(dashboard).length).toBe(panels.flatMap(({ targets = [] }) => targets).length + 1)
 })
 
-it('SYS-17 panels of the dashboard have unique IDs and do not overlap in the grid of 24 columns', () => {
+it('panels of the dashboard have unique IDs and do not overlap in the grid of 24 columns', () => {
   expect(new Set(dashboard.panels.map(({ id }) => id)).size).toBe(dashboard.panels.length)
   const overlaps = dashboard.panels.flatMap((panel, index) =>
     dashboard.panels

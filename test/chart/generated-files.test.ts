@@ -41,18 +41,18 @@ function entriesOf(controller: Component): RulesEntry[] {
   )
 }
 
-it('SYS-9 the chart has the rules of the sidecar, by controller and feature', async () => {
+it('SYS-24 the chart has the rules of the sidecar, by controller and feature', async () => {
   const entries = componentsOf('sidecar').flatMap(entriesOf)
   const text = HEADER + stringify({ entries }, { aliasDuplicateObjects: false })
   await expect(text).toMatchFileSnapshot(join(CHART, 'files', 'sidecar-rules.yaml'))
 })
 
-it('SYS-17 the chart has the alerts of the documentation', async () => {
+it('SYS-24 the chart has the alerts of the documentation', async () => {
   const alerts = await readText(join(ROOT, 'docs', 'how-to', 'alerts.yaml'))
   await expect(alerts).toMatchFileSnapshot(join(CHART, 'files', 'alerts.yaml'))
 })
 
-it('SYS-9 the schema of the chart allows the features and controllers of the sidecar', async () => {
+it('the schema of the chart allows the features and controllers of the sidecar', async () => {
   const { rbac, sidecar } = (await readSchema()).properties
   const features = featuresOf('sidecar').filter((name) => !(componentsOf('sidecar') as string[]).includes(name))
   expect(rbac.properties.features.items.enum).toEqual(features)
@@ -62,7 +62,7 @@ it('SYS-9 the schema of the chart allows the features and controllers of the sid
   expect(features.filter((feature) => !defaults.includes(feature))).toEqual(['operations', 'release', 'transactions'])
 })
 
-it('SYS-24 the schema of the chart describes every value, and no other', async () => {
+it('the schema of the chart describes every value, and no other', async () => {
   const pathsOfValues = (value: unknown, properties: Json, path = ''): string[] =>
     Object.entries(value as Json).flatMap(([key, child]) => {
       const schema = properties[key]
@@ -106,13 +106,13 @@ function listRows(map: YAMLMap, properties: Json, path = ''): string[] {
   })
 }
 
-it('PLUS-9 docs/reference/chart.md lists every value of the chart with its default', async () => {
+it('docs/reference/chart.md lists every value of the chart with its default', async () => {
   const document = parseDocument(await readText(join(CHART, 'values.yaml')))
   const rows = listRows(document.contents as YAMLMap, (await readSchema()).properties)
   await expect(`${VALUES_HEADER}${rows.join('\n')}\n`).toMatchFileSnapshot(join(ROOT, 'docs', 'reference', 'chart.md'))
 })
 
-it('PLUS-9 docs/how-to/helm.md names only values that the chart has', async () => {
+it('docs/how-to/helm.md names only values that the chart has', async () => {
   const guide = await readText(join(ROOT, 'docs', 'how-to', 'helm.md'))
   const values = await readValues()
   const paths = [...guide.matchAll(/(?<![\w./-])([a-z]\w*(?:\.[a-z]\w*)+)(?==|`| )/gi)].map(([, path]) => path!)

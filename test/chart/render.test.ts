@@ -27,12 +27,12 @@ describe.skipIf(skipMessage)(`the chart${skipMessage ? ` (skipped: ${skipMessage
     for (const set of SETS) renderedTexts.set(set, await renderChart(set))
   })
 
-  it.each(SETS)('PLUS-9 passes helm lint with the values %s', async (set) => {
+  it.each(SETS)('SYS-24 passes helm lint with the values %s', async (set) => {
     const { code, stdout, stderr } = await runHelm('lint', set)
     expect(code, stdout + stderr).toBe(0)
   })
 
-  it.each(PLAIN_SETS)('PLUS-9 renders deploy/%s.yaml', async (set) => {
+  it.each(PLAIN_SETS)('SYS-24 renders deploy/%s.yaml', async (set) => {
     await expect(plainManifest(set, renderedTexts.get(set)!)).toMatchFileSnapshot(join(DEPLOY, `${set}.yaml`))
   })
 
@@ -48,7 +48,7 @@ describe.skipIf(skipMessage)(`the chart${skipMessage ? ` (skipped: ${skipMessage
   })
 
   it.each(POD_SETS.filter((set) => set !== 'single-privileged'))(
-    'SYS-9 runs without privileges with the values %s',
+    'SYS-24 runs without privileges with the values %s',
     (set) => {
       for (const { securityContext } of containersOf(set)) {
         expect(securityContext).toEqual({
@@ -60,12 +60,12 @@ describe.skipIf(skipMessage)(`the chart${skipMessage ? ` (skipped: ${skipMessage
     },
   )
 
-  it('SYS-9 runs privileged if a value requests it, with a read-only root file system', () => {
+  it('SYS-24 runs privileged if a value requests it, with a read-only root file system', () => {
     const [{ securityContext }] = containersOf('single-privileged') as [Container]
     expect(securityContext).toEqual({ privileged: true, readOnlyRootFilesystem: true })
   })
 
-  it.each(POD_SETS)('SYS-11 probes every process with the values %s', (set) => {
+  it.each(POD_SETS)('SYS-24 probes every process with the values %s', (set) => {
     for (const container of containersOf(set)) {
       for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe'] as const) {
         expect(container.ports.map(({ name }) => name)).toContain(container[probe].httpGet.port)
@@ -90,13 +90,13 @@ describe.skipIf(skipMessage)(`the chart${skipMessage ? ` (skipped: ${skipMessage
     }
   })
 
-  it('PLUS-9 binds the roles to the service account of another chart', () => {
+  it('SYS-24 binds the roles to the service account of another chart', () => {
     const [binding] = manifestsOf('sidecar-roles').filter(({ kind }) => kind === 'ClusterRoleBinding')
     expect(binding!.subjects).toEqual([{ kind: 'ServiceAccount', name: 'disks-controller', namespace: 'stowage' }])
     expect(manifestsOf('sidecar-roles').map(({ kind }) => kind)).not.toContain('ServiceAccount')
   })
 
-  it('SYS-9 grants only what the named controllers and features need', () => {
+  it('SYS-9 SYS-24 grants only what the named controllers and features need', () => {
     const rulesOf = (set: string, kind: string) => manifestsOf(set).find((object) => object.kind === kind)?.rules ?? []
     const resourcesOf = (set: string) =>
       rulesOf(set, 'ClusterRole').flatMap((rule: { resources: string[] }) => rule.resources)
@@ -111,7 +111,7 @@ describe.skipIf(skipMessage)(`the chart${skipMessage ? ` (skipped: ${skipMessage
     expect(roleResourcesOf('sidecar-node')).not.toContain('leases')
   })
 
-  it('SYS-17 has no alert about missing servers in the mode sidecar, which runs none', async () => {
+  it('SYS-24 has no alert about missing servers in the mode sidecar, which runs none', async () => {
     const renderAlerts = async (set: string) => {
       const { stdout } = await runHelm('template', set, ['--set', 'prometheusRule.enabled=true'])
       const [rule] = parseManifests(stdout).filter(({ kind }) => kind === 'PrometheusRule')
@@ -151,7 +151,7 @@ describe.skipIf(skipMessage)(`the chart${skipMessage ? ` (skipped: ${skipMessage
     ['single', 'single.persistence.type=existingClaim', 'single.persistence.existingClaim is empty'],
     ['single', 'single.persistence.size=lots', 'single/persistence/size'],
   ]
-  it.each(WRONG_VALUES)('SYS-24 rejects %s with %s', async (set, change, message) => {
+  it.each(WRONG_VALUES)('rejects %s with %s', async (set, change, message) => {
     const { code, stdout, stderr } = await runHelm('template', set, ['--set', change])
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr.replaceAll('.', '/')).toContain(message.replaceAll('.', '/')) // Helm versions print the paths of values differently

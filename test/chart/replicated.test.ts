@@ -100,7 +100,7 @@ describe.skipIf(skipMessage)(
       return startStowage({ args })
     }
 
-    it('PLUS-9 SYS-8 bind claims and schedule pods with the permissions of their tokens', async () => {
+    it('SYS-9 SYS-24 bind claims and schedule pods with the permissions of their tokens', async () => {
       await pollUntil(`${CORE}/serviceaccounts/default`, (status) => status === 200) // created by the controllers
       const spec = { accessModes: ['ReadWriteOnce'], storageClassName: '' }
       const volume = { ...spec, capacity: { storage: '1Gi' }, hostPath: { path: '/nowhere' } }
@@ -122,7 +122,7 @@ describe.skipIf(skipMessage)(
       for (const client of clients) expect(client.log()).not.toContain('missing permission')
     })
 
-    it('PLUS-9 SYS-8 serve a certificate with the names of the Service, issued by the shared CA', async () => {
+    it('SYS-24 serve a certificate with the names of the Service, issued by the shared CA', async () => {
       const certificate = new X509Certificate(await readFile(join(dir, 'data', 'pki', 'serving.crt')))
       for (const host of ['stowage', 'stowage.stowage', 'stowage.stowage.svc', 'stowage.stowage.svc.cluster.local'])
         expect(certificate.checkHost(host)).toBe(host)

@@ -23,7 +23,7 @@ const STEPS = {
   'informer loop': 'SYS-3 misses nothing between one watch and the next',
   'watch expired': 'SYS-3 receives 410 Expired for a compacted version',
   delete: 'SYS-4 deletes with options in the query',
-  'dynamic client': 'SYS-5 reads, patches, watches and deletes objects without generated types',
+  'dynamic client': 'reads, patches, watches and deletes objects without generated types',
   'server-side apply': 'SYS-2 applies server-side, with conflicts, force and removal of fields no longer applied',
 } as const
 

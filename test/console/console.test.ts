@@ -49,8 +49,8 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
     await system.kubectl('wait', '--for=condition=Ready', 'pod/shop', '--timeout=60s')
   })
   afterEach(async () => {
-    const errors = openPages.flatMap((openPage) => openPage.errors)
-    await Promise.all(openPages.splice(0).map((openPage) => openPage.close()))
+    const errors = openPages.flatMap((opened) => opened.errors)
+    await Promise.all(openPages.splice(0).map((opened) => opened.close()))
     expect(errors).toEqual([])
   })
   afterAll(async () => {
@@ -159,7 +159,7 @@ describe.skipIf(skipMessage)(`the console in a browser${skipMessage ? ` (skipped
     expect(await system.kubectl('get', 'pvc', '-o', 'name')).not.toContain('scratch')
   })
 
-  it('SYS-13 SYS-24 offers a viewer no actions, and shows everything else', async () => {
+  it('SYS-13 offers a viewer no actions, and shows everything else', async () => {
     const { stdout } = await runStowage('kubeconfig', '--user', 'viewer', '--data-dir', system.server.dataDir)
     const file = join(system.server.dataDir, 'viewer.kubeconfig')
     await writeFile(file, stdout, { mode: 0o600 })

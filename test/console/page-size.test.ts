@@ -17,7 +17,7 @@ function filesOfPage(): Set<string> {
   return files
 }
 
-it.each(['br', 'gz'])('SYS-13 the page has at most 120 KB in total, compressed as %s', (extension) => {
+it.each(['br', 'gz'])('the page has at most 120 KB in total, compressed as %s', (extension) => {
   const files = [...filesOfPage()]
   expect(files.length).toBeGreaterThan(8) // the screens that are loaded on demand are counted too
   const bytes = files.reduce((sum, file) => sum + statSync(join(DIR, `${file}.${extension}`)).size, 0)

@@ -48,7 +48,7 @@ const pathOf = (view: string, scheme: string): string => join(DIR, `${view}-${sc
 describe('the screenshots of the console', process.env.SCREENSHOTS ? makeScreenshots : checkScreenshots)
 
 function checkScreenshots(): void {
-  it('SYS-13 exist for every view, in light and dark, and are small', () => {
+  it('exist for every view, in light and dark, and are small', () => {
     const files = Object.keys(VIEWS).flatMap((view) => SCHEMES.map((scheme) => pathOf(view, scheme)))
     expect(files.filter((file) => !existsSync(file))).toEqual([])
     expect(files.filter((file) => statSync(file).size > BYTES_MAX)).toEqual([])

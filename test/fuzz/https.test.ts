@@ -35,7 +35,7 @@ describe('server with hostile clients', () => {
       if (!canBeSent(request) || /watch=/.test(request.query)) continue
       const status = await sendOverHttps(request)
       const replay = `seed ${SEED}, request ${i}: ${JSON.stringify({ ...request, body: undefined }).slice(0, 500)}`
-      expect(status === 504 || status < 500, `${replay} answered ${status}`).toBe(true)
+      expect(status === 504 || status < 500, `${replay} returned ${status}`).toBe(true)
       if (status === 504) expect(request.query, replay).toMatch(/resourceVersion|continue/)
       if (i % READY_EVERY === 0) await expectReady()
     }
@@ -54,9 +54,9 @@ describe('server with hostile clients', () => {
   it('SYS-10 returns 413 for a body above 3 MiB, with and without Content-Length', async () => {
     const revisionBefore = await readRevision()
     const body = Buffer.from(`{"metadata":{"name":"big"},"data":{"a":"${'x'.repeat(BODY_BYTES_MAX)}"}}`)
-    const declaredReply = await server.call('POST', '/api/v1/namespaces/default/configmaps', body)
-    expect(declaredReply.status).toBe(413)
-    expect(declaredReply.json).toMatchObject({ kind: 'Status', code: 413, reason: 'RequestEntityTooLarge' })
+    const declaredResponse = await server.call('POST', '/api/v1/namespaces/default/configmaps', body)
+    expect(declaredResponse.status).toBe(413)
+    expect(declaredResponse.json).toMatchObject({ kind: 'Status', code: 413, reason: 'RequestEntityTooLarge' })
     const responseText = await sendRaw(
       [
         `POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.token}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
@@ -83,12 +83,12 @@ describe('server with hostile clients', () => {
   it('SYS-10 accepts one of many concurrent updates of one version, and returns 409 for the others', async () => {
     const path = '/api/v1/namespaces/default/configmaps'
     const { json: base } = await server.call('POST', path, { metadata: { name: 'contested' }, data: { n: '0' } })
-    const replies = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 40 }, (_, i) => server.call('PUT', `${path}/contested`, { ...base, data: { n: `w${i}` } })),
     )
-    const winners = replies.filter(({ status }) => status === 200)
+    const winners = responses.filter(({ status }) => status === 200)
     expect(winners).toHaveLength(1)
-    for (const { status, json } of replies.filter((reply) => !winners.includes(reply))) {
+    for (const { status, json } of responses.filter((response) => !winners.includes(response))) {
       expect(status).toBe(409)
       expect(json).toMatchObject({ reason: 'Conflict', details: { name: 'contested', kind: 'configmaps' } })
     }

@@ -89,14 +89,14 @@ export async function stopAll(): Promise<void> {
 }
 
 export async function post(path: string, body: object): Promise<any> {
-  const reply = await server.call('POST', path, body)
-  if (reply.status >= 300) throw new Error(`POST ${path}: ${reply.text}`)
-  return reply.json
+  const response = await server.call('POST', path, body)
+  if (response.status >= 300) throw new Error(`POST ${path}: ${response.text}`)
+  return response.json
 }
 
 export async function patch(path: string, body: object): Promise<void> {
-  const reply = await server.call('PATCH', path, body, { 'content-type': 'application/merge-patch+json' })
-  if (reply.status >= 300) throw new Error(`PATCH ${path}: ${reply.text}`)
+  const response = await server.call('PATCH', path, body, { 'content-type': 'application/merge-patch+json' })
+  if (response.status >= 300) throw new Error(`PATCH ${path}: ${response.text}`)
 }
 
 export const get = async (path: string): Promise<any> => (await server.call('GET', path)).json

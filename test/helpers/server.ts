@@ -45,12 +45,12 @@ export interface RunningServer {
   stop(): Promise<number | null>
   /** Sends SIGKILL. Resolves when the process has exited. */
   kill(): Promise<void>
-  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply>
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<ReceivedResponse>
   /** Returns the response before its body has ended, for watches. */
   open(method: string, path: string, headers?: Record<string, string>): Promise<IncomingMessage>
 }
 
-export interface Reply {
+export interface ReceivedResponse {
   readonly status: number
   readonly headers: IncomingMessage['headers']
   readonly text: string

@@ -66,7 +66,7 @@ const driverVolumeOf = (claim: string, overrides: Partial<DriverVolume> = {}): [
 describe('replay and journal', () => {
   const violationsIn = (...history: RecordedEvent[]) => replay(history, new Set()).violations
 
-  it('SYS-14 reports a volume bound twice, a size that decreases and an exceeded quota', () => {
+  it('reports a volume bound twice, a size that decreases and an exceeded quota', () => {
     expect(
       violationsIn(
         anEvent('volumes', 'ADDED', aVolume('a')),
@@ -87,17 +87,17 @@ describe('replay and journal', () => {
     ])
   })
 
-  it('SYS-1 reports every acknowledged write that the history lacks', async () => {
+  it('reports every acknowledged write that the history lacks', async () => {
     const existingEvent = anEvent('claims', 'ADDED', aClaim('existing'))
-    const replies = [
+    const responses = [
       existingEvent.object,
       { ...existingEvent.object, spec: { volumeName: 'other' } },
       anEvent('claims', 'ADDED', aClaim('lost')).object,
     ]
-    const call = async () => ({ status: 200, json: replies.shift() })
+    const call = async () => ({ status: 200, json: responses.shift() })
     const journal = createJournal({ server: () => ({ call }) } as unknown as Cluster)
     for (const action of ['create', 'edit', 'create']) await journal.request(action, 'POST', '')
-    replies.push(existingEvent.object)
+    responses.push(existingEvent.object)
     await journal.request('delete', 'DELETE', '')
     expect(journal.findLostWrites([existingEvent])).toEqual([
       `edit existing at ${existingEvent.revision} was acknowledged, but is missing from the history`,
@@ -129,7 +129,7 @@ describe('findProblems', () => {
       driverVolumes: new Map([driverVolumeOf('a', driverVolume)]),
     })
 
-  it('SYS-14 reports nothing for a claim whose request is satisfied', () => {
+  it('reports nothing for a claim whose request is satisfied', () => {
     expect(problemsOfBoundClaim({})).toEqual([])
     expect(
       problemsOfBoundClaim(
@@ -139,7 +139,7 @@ describe('findProblems', () => {
     ).toEqual([])
   })
 
-  it('SYS-14 reports leaked storage, volumes without storage, and leftovers of pods on nodes', () => {
+  it('reports leaked storage, volumes without storage, and leftovers of pods on nodes', () => {
     expect(
       problemsOfState({
         driverVolumes: new Map([driverVolumeOf('a')]),
@@ -157,7 +157,7 @@ describe('findProblems', () => {
     ])
   })
 
-  it('SYS-14 reports sizes and attributes that differ from the claim', () => {
+  it('reports sizes and attributes that differ from the claim', () => {
     expect(problemsOfBoundClaim({}, { capacityBytes: 200 * MI })).toEqual([
       `shop/a reports ${300 * MI}, but its device has ${200 * MI}`,
       `the volume of shop/a reports 300Mi, but its device has ${200 * MI}`,
@@ -185,7 +185,7 @@ describe('findProblems', () => {
     ])
   })
 
-  it('SYS-14 reports wrong quota usage, and pending claims and pods without a reason', () => {
+  it('reports wrong quota usage, and pending claims and pods without a reason', () => {
     expect(problemsOfState({ quotas: [aQuota(5, 1)] })).toEqual([
       'shop: quota main reports persistentvolumeclaims=1, but the objects add up to 0',
     ])

@@ -1,7 +1,7 @@
 // Sends the requests of the workload, records acknowledged writes, and counts the requests that were rejected, failed or received no
 // response. Every acknowledged write must be in the history that the watches recorded.
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Reply } from '../helpers/server.ts'
+import type { ReceivedResponse } from '../helpers/server.ts'
 import type { Cluster } from './cluster.ts'
 import type { RecordedEvent } from './watch-recorder.ts'
 
@@ -35,7 +35,7 @@ export function createJournal(cluster: Cluster): Journal {
     counts.set(action, outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1))
   }
 
-  async function send(method: string, path: string, body?: object): Promise<Reply | undefined> {
+  async function send(method: string, path: string, body?: object): Promise<ReceivedResponse | undefined> {
     const headers = method === 'PATCH' ? MERGE : {}
     return cluster
       .server()
@@ -52,15 +52,15 @@ export function createJournal(cluster: Cluster): Journal {
       return acknowledgedWrites.length
     },
     async request(action, method, path, body) {
-      const reply = await send(method, path, body)
-      if (!reply) {
+      const response = await send(method, path, body)
+      if (!response) {
         count(action, 'unanswered')
         return void (await pause(UNANSWERED_PAUSE_MS))
       }
-      if (reply.status >= 500 || reply.status === 429) return void count(action, 'failed')
-      if (reply.status >= 300) return void count(action, `rejected ${reply.json.reason ?? reply.status}`)
+      if (response.status >= 500 || response.status === 429) return void count(action, 'failed')
+      if (response.status >= 300) return void count(action, `rejected ${response.json.reason ?? response.status}`)
       count(action, 'succeeded')
-      const { json: object } = reply
+      const { json: object } = response
       acknowledgedWrites.push({ action, method, object })
       return object
     },

@@ -37,7 +37,7 @@ export interface RealStorage {
   stop(): void
 }
 
-const CHECK_MS = 200
+const CHECK_INTERVAL_MS = 200
 const IMAGE = '.img'
 
 export function openStorage(cluster: Cluster): RealStorage {
@@ -130,7 +130,7 @@ export function openStorage(cluster: Cluster): RealStorage {
     async watchSizes() {
       while (!stopController.signal.aborted) {
         await checkSizes()
-        await pause(CHECK_MS)
+        await pause(CHECK_INTERVAL_MS)
       }
     },
     stop() {
