@@ -147,6 +147,7 @@ export function createDriverControllers(deps: DriverControllersDeps, parts: Driv
       }),
       provisioningMetrics: driverMetrics.provisioning,
       runningProvisioners: deps.runningProvisioners,
+      groupsCommits: deps.runningProvisioners === undefined, // a separate process, whose commits are requests over HTTP
       events,
       options: {
         bindsOnSave: true,

@@ -24,6 +24,8 @@ export interface ProvisioningContext {
    */
   readonly journal: IntentJournal | undefined
   readonly client: Client
+  /** The client for the writes of claims that are being provisioned. Over HTTP, it sends those of a burst together. */
+  readonly writer: Client
   readonly trySave: Saver['trySave']
   readonly clock: Clock
   readonly random: Random

@@ -38,12 +38,12 @@ export const isBeingDeleted = ({ metadata }: Claim): boolean => metadata.deletio
  */
 export async function addIntent(
   claim: Claim,
-  { client, claims, intentFinalizer, journal }: ProvisioningContext,
+  { writer, claims, intentFinalizer, journal }: ProvisioningContext,
 ): Promise<Claim> {
   if (await journal?.add(claim)) return claim
   const { uid, resourceVersion } = claim.metadata
   const body = { metadata: { uid, resourceVersion, finalizers: [intentFinalizer] } }
-  const patched = await client.patch(persistentVolumeClaimKind, refOf(claim), { type: 'strategic', body })
+  const patched = await writer.patch(persistentVolumeClaimKind, refOf(claim), { type: 'strategic', body })
   claims.applyWriteResult(patched)
   return patched
 }

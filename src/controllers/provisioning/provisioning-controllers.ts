@@ -11,7 +11,7 @@ import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-a
 import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { randomUuid } from '../../base/identifiers.ts'
-import { keyOfObject, type ObjectKey } from '../../client/index.ts'
+import { groupCommits, keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { type Backoff, backoffMs } from '../../runtime/backoff.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import {
@@ -48,6 +48,8 @@ export interface ProvisioningDeps extends ControllerDeps {
   /** An event recorder that the caller runs. Default: a recorder that the controllers run. */
   readonly events?: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
+  /** Whether to send the commits of a burst together, because each one is a request over HTTP. Default false. */
+  readonly groupsCommits?: boolean
   /** The list that a binder in this process reads. The provisioner is in it while its controllers run. */
   readonly runningProvisioners?: RunningProvisioners
 }
@@ -75,15 +77,17 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   volumes.addIndex(BY_CLAIM, claimsOf)
   attachments.addIndex(BY_VOLUME, volumesOf)
   const { intentLease } = settings
+  const writer = deps.groupsCommits ? groupCommits(client) : client
   const context: ProvisioningContext = {
     provisioner,
     settings,
     intentFinalizer: intentOf(provisioner.name, provisioner.instance),
     journal: intentLease && createIntentJournal({ client, clock, log, ref: intentLease, identity: randomUuid(random) }),
     client,
+    writer,
     // Saved volumes are not added to the cache: an attempt waits for the watch event of its volume (attempts.ts), and a
     // deleted volume needs no reconcile.
-    trySave: createSaver({ client, election, caches: [claims] }).trySave,
+    trySave: createSaver({ client: writer, election, caches: [claims] }).trySave,
     clock,
     random,
     log,
