@@ -55,6 +55,32 @@ describe('a volume that no pod uses', () => {
   })
 })
 
+describe('an attachment of a volume', () => {
+  it('enqueues its volume when its status changes, but not for the finalizer and the annotation of the attacher', async () => {
+    fixture = await createAttachingFixture()
+    await fixture.createVolume()
+    const keys: string[] = []
+    await fixture.start({ component: 'controllers', onQueueChange: (key) => keys.push(key) })
+    await fixture.createPod('web', 'left')
+    await fixture.waitUntil(async () => (await fixture.attachment('left')) !== undefined, 'the attachment')
+    await fixture.settle()
+    keys.length = 0
+    const patchAttachment = (body: object, subresource?: string) =>
+      fixture.client.patch(
+        volumeAttachmentKind,
+        { name: attachmentNameOn('left') },
+        { type: 'strategic', body },
+        subresource ? { subresource } : {},
+      )
+    await patchAttachment({ metadata: { finalizers: [FINALIZER], annotations: { 'example.com/node': 'left' } } })
+    await fixture.settle()
+    expect(keys).toEqual([])
+    await patchAttachment({ status: { attached: true } }, 'status')
+    await fixture.waitUntil(() => keys.includes('data') && keys.includes('left'), 'reconciles of volume and node')
+    await patchAttachment({ metadata: { finalizers: null } }) // the attacher, which does not run, would remove it
+  })
+})
+
 describe('a pod on a node', () => {
   it("SYS-18 has its volume attached, published, and listed in the node's status", async () => {
     fixture = await createAttachingFixture()

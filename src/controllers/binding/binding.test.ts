@@ -310,6 +310,23 @@ for (const isAtomic of [true, false]) {
       }
     })
 
+    it('does not reconcile a bound volume and its claim when the attacher adds its finalizer', async () => {
+      await start()
+      await fixture.createClaim('c')
+      await fixture.createVolume('pv', AVAILABLE_STATUS)
+      await fixture.settle()
+      expect((await fixture.getClaim('c')).status?.phase).toBe('Bound')
+      const { claims, volumes } = fixture.reconciles
+      const patchVolume = async (metadata: object) => {
+        await fixture.client.patch(persistentVolumeKind, { name: 'pv' }, { type: 'strategic', body: { metadata } })
+        await fixture.settle()
+      }
+      await patchVolume({ finalizers: ['external-attacher/disks-example-com'] })
+      expect(fixture.reconciles).toEqual({ claims, volumes })
+      await patchVolume({ annotations: { 'example.com/changed': 'yes' } })
+      expect(fixture.reconciles).toEqual({ claims: claims + 1, volumes: volumes + 1 })
+    })
+
     it('binds 200 waiting claims with a few reconciles per claim and per volume', async () => {
       await start()
       const COUNT = 200

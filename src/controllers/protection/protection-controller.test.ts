@@ -16,6 +16,8 @@ let server: ServerFixture
 let stop: () => Promise<void>
 let stuckMessages: () => string[]
 let isBusy: () => boolean
+/** The names of the queues of all reconciles. */
+const reconciledQueues: string[] = []
 
 beforeEach(async () => {
   server = await createServerFixture()
@@ -30,7 +32,14 @@ function start(wrapCacheClient = identity, wrapClient = identity, gates: Feature
   const client = wrapClient(directClient)
   const sharedOptions = { clock: server.clock, random: () => 0.5, log: silentLog }
   const caches = createCacheSet({ ...sharedOptions, client: wrapCacheClient(directClient) })
-  const controllers = createProtectionControllers({ ...sharedOptions, client, caches, gates })
+  const queueObserver = (name: string) => ({
+    added() {},
+    started: () => void reconciledQueues.push(name),
+    finished() {},
+    retried() {},
+  })
+  const metrics = { queueObserver, queues: new Set() } as never
+  const controllers = createProtectionControllers({ ...sharedOptions, client, caches, gates, metrics })
   const run = controllers.run(abort.signal)
   isBusy = () => controllers.queues.some((queue) => queue.stats().depth + queue.stats().running > 0)
   stuckMessages = () => controllers.queues.flatMap((queue) => queue.states().map(({ message }) => message ?? ''))
@@ -87,6 +96,19 @@ describe('createProtectionControllers', () => {
     await createClaim('free')
     await server.delete(`${CLAIMS}/free`)
     await waitUntil(isDeleted(`${CLAIMS}/free`), 'the claim to be deleted')
+  })
+
+  it('PROV-18 reconciles a claim for its pods only while it is being deleted', async () => {
+    await createClaim('c')
+    await waitUntilIdle()
+    reconciledQueues.length = 0
+    await createPod('p', 'c', 'n')
+    await waitUntilIdle()
+    expect(reconciledQueues).toEqual([])
+    await server.delete(`${CLAIMS}/c`)
+    await waitUntil(reports('used by the pod'), 'the claim to wait for its pod')
+    await server.delete(`${PODS}/p`, { gracePeriodSeconds: 0 })
+    await waitUntil(isDeleted(`${CLAIMS}/c`), 'the claim to be deleted')
   })
 
   it('PROV-18 keeps a claim while a pod on a node refers to it, even if the pod has terminated', async () => {
