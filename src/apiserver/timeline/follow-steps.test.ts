@@ -49,3 +49,19 @@ it('PLUS-6 the step follower finds the claim of a pod by its name, also after an
   steps.addChanges([created('uid-3'), podScheduled])
   expect(scheduled).toEqual(['uid-1', 'uid-3'])
 })
+
+it('PLUS-6 the step follower passes steps late to a listener that accepts it, unless another one does not', () => {
+  const steps = createStepFollower()
+  const late: string[] = []
+  steps.subscribe({ acceptsLateSteps: true, onStep: ({ step }) => void late.push(step) })
+  steps.addChanges([claimCreated, volumeCreated])
+  expect(late).toEqual([])
+  steps.flush()
+  expect(late).toEqual(['Provisioned'])
+  steps.addChanges(Array.from({ length: 500 }, () => aRecord('PersistentVolumeClaim', 'update', { step: 'Bound' })))
+  expect(late).toEqual(['Provisioned', 'Bound'])
+  const prompt: string[] = []
+  steps.subscribe({ onStep: ({ step }) => void prompt.push(step) })
+  steps.addChanges([aRecord('PersistentVolumeClaim', 'update', { step: 'Scheduled' })])
+  expect(prompt).toEqual(['Scheduled'])
+})

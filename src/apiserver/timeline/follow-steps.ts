@@ -22,6 +22,8 @@ export interface ReachedStep {
 }
 
 export interface StepListener {
+  /** Whether the listener accepts steps late: after many changes, or when `flush` is called. Default: no. */
+  readonly acceptsLateSteps?: true
   /** Called when a claim reaches a step for the first time, except for its creation. */
   onStep?(step: ReachedStep): void
   /** Called for each driver call on a claim's volume. */
@@ -56,9 +58,16 @@ export interface StepFollower {
   readonly claims: number
   addChanges(changes: readonly StepChange[]): void
   addActivity(activity: Activity): void
+  /** Follows the changes that wait. */
+  flush(): void
   subscribe(listener: StepListener): void
 }
 
+/**
+ * Without a listener for each step, this many changes are followed together, which takes less time than a few at a time between other
+ * work.
+ */
+const WAITING_CHANGES_MAX = 500
 /** Beyond this number of claims, the steps of the least recently changed one are no longer followed. */
 const CLAIMS_MAX = 20_000
 
@@ -120,6 +129,8 @@ export function createStepFollower(): StepFollower {
   const uidsByVolume = new LruCache<string, string>(2 * CLAIMS_MAX)
   const listeners: StepListener[] = []
   let followsCalls = false
+  let waitsForMore = false
+  let waitingChanges: StepChange[] = []
 
   const claimOfVolume = (volume: string): Progress | undefined =>
     claims.get(uidsByVolume.get(volume) ?? (volume.startsWith(VOLUME_PREFIX) ? volume.slice(VOLUME_PREFIX.length) : ''))
@@ -185,23 +196,35 @@ export function createStepFollower(): StepFollower {
     }
   }
 
+  function flush(): void {
+    const changes = waitingChanges
+    waitingChanges = []
+    for (const change of changes) addChange(change)
+  }
+
   return {
     addChanges(changes) {
-      for (const record of changes) addChange(record)
+      for (const change of changes) waitingChanges.push(change)
+      if (!waitsForMore || waitingChanges.length >= WAITING_CHANGES_MAX) flush()
     },
     addActivity(activity) {
       const { method, volume, result, start, durationMs } = activity
       if (!method || !volume || (!followsCalls && method !== 'NodePublishVolume')) return
+      flush()
       const claim = claimOfVolume(volume)
       if (!claim) return
       for (const listener of listeners) listener.onCall?.(claim, activity)
       if (method === 'NodePublishVolume' && result === 'OK') reach(claim, 'Published', Date.parse(start) + durationMs)
     },
+    flush,
     subscribe(listener) {
+      flush()
       listeners.push(listener)
       followsCalls ||= listener.onCall !== undefined
+      waitsForMore = listeners.every(({ acceptsLateSteps }) => acceptsLateSteps)
     },
     get claims() {
+      flush()
       return claims.size
     },
   }

@@ -10,16 +10,17 @@ const BUCKETS_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10
 /** Registers the histograms. Returns a function that finds the exemplar of a bucket. */
 export function registerStepMetrics(registry: Registry, steps: StepFollower): ExemplarOf {
   const stepSeconds = createStepHistogram(
-    registry,
+    { registry, steps },
     'stowage_claim_step_duration_seconds',
     'Time since the previous step: scheduled, provisioned, bound, attached, published.',
   )
   const totalSeconds = createStepHistogram(
-    registry,
+    { registry, steps },
     'stowage_claim_time_to_step_seconds',
     'Time from the creation of the claim to the step.',
   )
   steps.subscribe({
+    acceptsLateSteps: true,
     onStep({ claim, step, sinceMs, atMs }) {
       stepSeconds.observe(step, (atMs - sinceMs) / 1_000, claim, atMs)
       totalSeconds.observe(step, (atMs - claim.createdMs) / 1_000, claim, atMs)
@@ -28,8 +29,15 @@ export function registerStepMetrics(registry: Registry, steps: StepFollower): Ex
   return (series) => stepSeconds.exemplarOf(series) ?? totalSeconds.exemplarOf(series)
 }
 
-function createStepHistogram(registry: Registry, name: string, help: string) {
-  const histogram = new Histogram({ name, help, labelNames: ['step'], buckets: BUCKETS_SECONDS, registers: [registry] })
+function createStepHistogram(
+  { registry, steps }: { readonly registry: Registry; readonly steps: StepFollower },
+  name: string,
+  help: string,
+) {
+  const histogram = new Histogram({
+    ...{ name, help, labelNames: ['step'], buckets: BUCKETS_SECONDS, registers: [registry] },
+    collect: () => steps.flush(),
+  })
   const observers = new Map<StepName, Observer>()
   /** By the label of the step and the index of the bucket. Formatted when they are read. */
   const observations = new Map<string, Observation[]>()
@@ -44,7 +52,13 @@ function createStepHistogram(registry: Registry, name: string, help: string) {
     observe(step: StepName, seconds: number, claim: FollowedClaim, atMs: number): void {
       const { series, observations: newest } = observers.get(step) ?? createObserver(step)
       series.observe(seconds)
-      newest[bucketOf(seconds)] = { namespace: claim.namespace, name: claim.name, seconds, atMs }
+      const bucket = bucketOf(seconds)
+      const observation = newest[bucket]
+      if (observation) {
+        observation.claim = claim
+        observation.seconds = seconds
+        observation.atMs = atMs
+      } else newest[bucket] = { claim, seconds, atMs }
     },
     exemplarOf({ name: seriesName, labels }: { name: string; labels: Readonly<Record<string, string>> }) {
       if (seriesName !== `${name}_bucket`) return undefined
@@ -59,11 +73,11 @@ interface Observer {
   readonly observations: Observation[]
 }
 
+/** The newest observation in a bucket. */
 interface Observation {
-  readonly namespace: string
-  readonly name: string
-  readonly seconds: number
-  readonly atMs: number
+  claim: FollowedClaim
+  seconds: number
+  atMs: number
 }
 
 /** Returns the index of the first bucket with this bound or a greater one; the last bucket has no bound. */
@@ -75,7 +89,7 @@ function bucketOf(seconds: number): number {
 
 const exemplarOf = (observation: Observation | undefined): Exemplar | undefined =>
   observation && {
-    labels: { namespace: observation.namespace, persistentvolumeclaim: observation.name },
+    labels: { namespace: observation.claim.namespace, persistentvolumeclaim: observation.claim.name },
     value: observation.seconds,
     atMs: observation.atMs,
   }
