@@ -129,6 +129,68 @@ describe('the journal', () => {
     expect((await changes())[1]?.changes).toEqual(['volume v-1', 'phase Pending → Bound'])
   })
 
+  describe('of a volume and its claim', () => {
+    const volumeWrite = (claimUid: string, handle: string) => ({
+      ...{ verb: 'create', apiVersion: 'v1', resource: 'persistentvolumes' },
+      body: {
+        metadata: { name: 'v-1' },
+        spec: {
+          capacity: { storage: '1Gi' },
+          accessModes: ['ReadWriteOnce'],
+          claimRef: { namespace: 'default', name: 'orders', uid: claimUid },
+          csi: { driver: 'disk.example', volumeHandle: handle },
+        },
+      },
+    })
+    const bindClaim = claimWrite('patch', 'orders', { spec: { volumeName: 'v-1' } })
+    const linesOf = async (): Promise<string[]> => {
+      const { entries } = await server.store.list({ prefix: CHUNKS_PREFIX })
+      const text = Buffer.from(entries.at(-1)!.value).toString('utf8')
+      return text.split('\n').filter((line) => line.startsWith('["'))
+    }
+    const volumeRecord = (claimUid: string, handle: string) =>
+      expect.objectContaining({
+        ...{ kind: 'PersistentVolume', name: 'v-1', verb: 'create', claimUid, handle, step: 'Provisioned' },
+        changes: expect.arrayContaining(['driver disk.example', 'claim default/orders']),
+      })
+    const claimRecord = expect.objectContaining({
+      ...{ kind: 'PersistentVolumeClaim', namespace: 'default', name: 'orders', verb: 'update', volume: 'v-1' },
+      changes: ['volume v-1'],
+    })
+
+    it('PLUS-6 keeps both changes of one commit, in one line', async () => {
+      server = await createServerFixture({ journal: 'own', answers: 'stowage' })
+      const { uid } = (await server.post(CLAIMS, claim('orders'))).json.metadata
+      await commit([volumeWrite(uid, 'disk "1"'), bindClaim])
+      expect((await changes()).slice(1)).toEqual([volumeRecord(uid, 'disk "1"'), claimRecord])
+      const volume = (await server.get(`${VOLUMES}/v-1`)).json
+      expect((await changes())[1]).not.toHaveProperty('namespace')
+      expect((await changes())[1]?.uid).toBe(volume.metadata.uid)
+      expect(await linesOf()).toHaveLength(1)
+      expect(server.journal!.stats.changes).toBe(3)
+    })
+
+    it('PLUS-6 keeps them in two lines if another change is between them, or they are of different transactions', async () => {
+      server = await createServerFixture({ journal: 'own', answers: 'stowage' })
+      const { uid } = (await server.post(CLAIMS, claim('orders'))).json.metadata
+      await commit([volumeWrite(uid, 'disk-1'), claimWrite('create', 'carts', claim('carts')), bindClaim])
+      expect((await changes()).slice(1)).toEqual([
+        volumeRecord(uid, 'disk-1'),
+        expect.objectContaining({ name: 'carts' }),
+        claimRecord,
+      ])
+      expect(await linesOf()).toHaveLength(3)
+    })
+
+    it('PLUS-6 keeps the record of a volume without that of its claim', async () => {
+      server = await createServerFixture({ journal: 'own', answers: 'stowage' })
+      const { uid } = (await server.post(CLAIMS, claim('orders'))).json.metadata
+      await Promise.all([commit([volumeWrite(uid, 'disk-1')]), commit([bindClaim])])
+      expect((await changes()).slice(1)).toEqual([volumeRecord(uid, 'disk-1'), claimRecord])
+      expect(await linesOf()).toHaveLength(2)
+    })
+  })
+
   it('PLUS-6 puts the records of a commit with many writes into a separate chunk', async () => {
     server = await createServerFixture({ journal: 'own', answers: 'stowage' })
     const names = Array.from({ length: 20 }, (_, index) => `m-${index}`)

@@ -73,7 +73,7 @@ export const PENDING_ACTIVITIES_MAX = 5_000
 /** A chunk with more records is followed by another one. */
 const CHUNK_RECORDS_MAX = 1_000
 /** The records of a shared chunk are encoded when there are this many. */
-const ENCODED_RECORDS = Number(process.env.JK_ENC ?? 8)
+const ENCODED_RECORDS = 8
 /**
  * A transaction with more writes has a separate chunk, because the store may reject it as too large after its records were
  * added to the chunk of other transactions.

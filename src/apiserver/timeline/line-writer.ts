@@ -100,7 +100,7 @@ export class LineWriter {
     let rest = value
     for (let position = start + count - 1; position >= start; position--) {
       const tenth = Math.floor(rest / 10)
-      bytes[position] = ZERO + rest - tenth * 10
+      bytes[position] = ZERO + (rest - tenth * 10)
       rest = tenth
     }
     return count
