@@ -139,6 +139,22 @@ describe('mergeUnmerged', () => {
     expect(await mergeUnmerged(store, chunks, { ...LIMITS, volumeRecords: 8 })).toBe(2)
   })
 
+  it('PLUS-6 limits the records of each volume also if they were added in several intervals', async () => {
+    const chunks = new UnmergedChunks()
+    const dropped: number[] = []
+    for (const name of ['busy', 'busy', 'other']) {
+      for (let index = 0; index < 5; index++) {
+        const key = `${CHUNKS_PREFIX}${dropped.length}-${index}`
+        const value = chunkOf(aChange(name, 'update', index))
+        await store.transact(() => [{ put: key, value }])
+        chunks.countRecord(`uid-${name}`)
+        chunks.add(key, value)
+      }
+      dropped.push(await mergeUnmerged(store, chunks, { ...LIMITS, volumeRecords: 8 }))
+    }
+    expect(dropped).toEqual([0, 2, 0])
+  })
+
   it('PLUS-6 drops chunks from memory that are no longer in the store, and reads the others from there', async () => {
     const chunks = new UnmergedChunks()
     await commit(chunks, namesOf(10))

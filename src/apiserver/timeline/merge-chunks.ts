@@ -108,6 +108,7 @@ const compress = promisify(deflateRaw)
 
 /** Merges chunks that are in memory, while there are enough of them. Returns the number of dropped records. */
 export async function mergeUnmerged(store: Store, chunks: UnmergedChunks, limits: JournalLimits): Promise<number> {
+  if (chunks.size < limits.chunks) return 0
   // Records of an owner can also be in chunks that the last merge has left, at most as many as half of the limit.
   const isLimited = 2 * chunks.takeRecordsMax() > limits.volumeRecords
   let droppedRecords = 0

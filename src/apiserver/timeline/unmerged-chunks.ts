@@ -23,6 +23,7 @@ export class UnmergedChunks {
    */
   readonly #recordCounts = new Uint8Array(COUNTS)
   #recordsMax = 0
+  #previousRecordsMax = 0
   #bytes = 0
   #hasDropped = false
 
@@ -49,9 +50,10 @@ export class UnmergedChunks {
     if (this.#bytes > BYTES_MAX) this.dropAll()
   }
 
-  /** Returns the largest number of records of one owner that were counted since the last call, or more. */
+  /** Returns the largest number of records of one owner that were counted between two of the last three calls, or more. */
   takeRecordsMax(): number {
-    const recordsMax = this.#recordsMax
+    const recordsMax = Math.max(this.#recordsMax, this.#previousRecordsMax)
+    this.#previousRecordsMax = this.#recordsMax
     this.#recordCounts.fill(0)
     this.#recordsMax = 0
     return recordsMax
