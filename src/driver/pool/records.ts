@@ -2,7 +2,7 @@
 // them.
 
 import { createHash } from 'node:crypto'
-import { isJsonObject } from '../../api/json-value.ts'
+import { isRecord } from '../../api/decode.ts'
 import type { FilesystemType } from '../../host/host.ts'
 import { isSnapshotId, isVolumeId, type SnapshotId, type VolumeId } from '../ids.ts'
 import type { RateLimits } from '../limits/rates.ts'
@@ -134,18 +134,17 @@ export const parseMountRecord: Parse<MountRecord> = (value, id) =>
     format: (field) => field === RECORD_FORMAT,
     id: (field) => field === id && isVolumeId(id),
     staged: optional(
-      (field) =>
-        isJsonObject(field) && isText(field.path) && isAccessType(field.accessType) && isText(field.flagsDigest),
+      (field) => isRecord(field) && isText(field.path) && isAccessType(field.accessType) && isText(field.flagsDigest),
     ),
     published: isListOf(
-      (item) => isJsonObject(item) && isText(item.path) && isAccessType(item.accessType) && isFlag(item.isReadOnly),
+      (item) => isRecord(item) && isText(item.path) && isAccessType(item.accessType) && isFlag(item.isReadOnly),
     ),
   })
 
 type Check = (value: unknown) => boolean
 
 function checkRecord<R>(value: unknown, checks: { readonly [K in keyof Required<R>]: Check }): R | { problem: string } {
-  if (!isJsonObject(value)) return { problem: 'the file does not contain a JSON object' }
+  if (!isRecord(value)) return { problem: 'the file does not contain a JSON object' }
   for (const [key, check] of Object.entries<Check>(checks)) {
     if (!check(value[key]))
       return { problem: `the field ${key} is ${value[key] === undefined ? 'missing' : 'invalid'}` }
@@ -170,10 +169,8 @@ const optional =
   (value) =>
     value === undefined || check(value)
 const isRateLimits: Check = (value) =>
-  isJsonObject(value) &&
-  optional(isNonNegativeInteger)(value.iops) &&
-  optional(isNonNegativeInteger)(value.throughputBytes)
+  isRecord(value) && optional(isNonNegativeInteger)(value.iops) && optional(isNonNegativeInteger)(value.throughputBytes)
 const isSource: Check = (value) =>
-  isJsonObject(value) &&
+  isRecord(value) &&
   isText(value.id) &&
   (value.kind === 'volume' ? isVolumeId(value.id) : value.kind === 'snapshot' && isSnapshotId(value.id))
