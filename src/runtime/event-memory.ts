@@ -9,7 +9,7 @@ import type { EventDetails } from './events.ts'
 const OBJECTS_MAX = 1_024
 /** Rate limit per object: a burst of this size, and one more event every five minutes. */
 const OBJECT_BURST = 25
-const OBJECT_REFILL_MS = 300_000
+const OBJECT_REFILL_INTERVAL_MS = 300_000
 /** More different messages than this for one object, type and reason within ten minutes are combined. */
 const VARIATIONS_MAX = 10
 const VARIATION_WINDOW_MS = 600_000
@@ -103,7 +103,7 @@ export function createEventMemory(clock: Pick<Clock, 'monotonicMs' | 'nowMs'>) {
     takeToken(object: string): boolean {
       const events = eventsOf(object)
       const nowMs = clock.monotonicMs()
-      const tokens = Math.min(OBJECT_BURST, events.tokens + (nowMs - events.atMs) / OBJECT_REFILL_MS)
+      const tokens = Math.min(OBJECT_BURST, events.tokens + (nowMs - events.atMs) / OBJECT_REFILL_INTERVAL_MS)
       events.tokens = tokens < 1 ? tokens : tokens - 1
       events.atMs = nowMs
       return tokens >= 1

@@ -57,7 +57,7 @@ const mapsAndLists = (name: fc.Arbitrary<string>) => ({
       },
       { requiredKeys: ['name'] },
     ),
-    { selector: (part) => part.name, minLength: 1, maxLength: 3 },
+    { selector: ({ name }) => name, minLength: 1, maxLength: 3 },
   ),
 })
 const fieldsOfFirst = {

@@ -38,10 +38,11 @@ export async function nodeTokenProblem(
   const nodeName = nodeNameOf(user)
   if (nodeName === undefined) return undefined
   if (isFenced(await find(nodeKind, '', nodeName))) return fencedMessage(nodeName)
-  const { boundObjectRef: ref, audiences = [] } = spec
-  if (ref?.apiVersion !== 'v1' || ref.kind !== 'Pod' || !ref.name) return 'node requested token not bound to a pod'
-  if (!ref.uid) return 'node requested token with a pod binding without a uid'
-  const pod = await find(podKind, namespace, ref.name)
+  const { boundObjectRef, audiences = [] } = spec
+  if (boundObjectRef?.apiVersion !== 'v1' || boundObjectRef.kind !== 'Pod' || !boundObjectRef.name)
+    return 'node requested token not bound to a pod'
+  if (!boundObjectRef.uid) return 'node requested token with a pod binding without a uid'
+  const pod = await find(podKind, namespace, boundObjectRef.name)
   if (pod?.spec?.nodeName !== nodeName) return 'node requested token bound to a pod scheduled on a different node'
   if (audiences.length > 1) return 'node may only request 0 or 1 audiences'
   const [audience = ''] = audiences

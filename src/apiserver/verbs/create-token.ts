@@ -122,15 +122,15 @@ async function findBoundObject(
   { namespace, name: accountName }: WriteTarget,
   { spec }: TokenRequest,
 ): Promise<Pick<TokenSubject, 'pod' | 'secret' | 'node'>> {
-  const { boundObjectRef: ref } = spec
-  if (!ref) return {}
-  const isCoreGroup = !ref.apiVersion?.includes('/')
-  const kind = isCoreGroup ? BOUND_KINDS.find((candidate) => candidate.kind === ref.kind) : undefined
+  const { boundObjectRef } = spec
+  if (!boundObjectRef) return {}
+  const isCoreGroup = !boundObjectRef.apiVersion?.includes('/')
+  const kind = isCoreGroup ? BOUND_KINDS.find((candidate) => candidate.kind === boundObjectRef.kind) : undefined
   if (!kind) {
-    const type = `${ref.apiVersion ?? ''}, Kind=${ref.kind ?? ''}`.slice(0, 200)
+    const type = `${boundObjectRef.apiVersion ?? ''}, Kind=${boundObjectRef.kind ?? ''}`.slice(0, 200)
     throw badRequest(`cannot bind token to object of type ${type}`)
   }
-  const name = ref.name ?? ''
+  const name = boundObjectRef.name ?? ''
   const object = await readObject(deps, objectKey(kind, kind.namespaced ? namespace : '', name))
   if (!object) throw notFound(kind, name)
   const { uid } = object.metadata
@@ -139,8 +139,8 @@ async function findBoundObject(
       `cannot bind token for serviceaccount ${JSON.stringify(accountName)} to pod running with different serviceaccount name.`,
     )
   }
-  if (ref.uid && ref.uid !== uid) {
-    const message = `the UID in the bound object reference (${ref.uid}) does not match the UID in record. The object might have been deleted and then recreated`
+  if (boundObjectRef.uid && boundObjectRef.uid !== uid) {
+    const message = `the UID in the bound object reference (${boundObjectRef.uid}) does not match the UID in record. The object might have been deleted and then recreated`
     throw conflict(kind, name, message)
   }
   const claim = { name, uid }

@@ -3,13 +3,13 @@
 import { readFile } from 'node:fs/promises'
 import type { Clock } from '../../base/clock.ts'
 
-const CACHE_MS = 60_000
+const CONTENT_AGE_MS_MAX = 60_000
 
 export function cachedFileReader(path: string, clock: Clock): () => Promise<string> {
   let content: string | undefined
   let readAtMs = 0
   return async () => {
-    if (content !== undefined && clock.monotonicMs() - readAtMs < CACHE_MS) return content
+    if (content !== undefined && clock.monotonicMs() - readAtMs < CONTENT_AGE_MS_MAX) return content
     try {
       content = await readFile(path, 'utf8')
     } catch (error) {

@@ -6,7 +6,7 @@ import { createServerFixture, type ServerFixture } from '../../apiserver/server.
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createOperationRegistry, type OperationFollower, type OperationRegistry } from './registry.ts'
-import { HEARTBEAT_MS, type OperationReporter, reportOperations } from './report-operations.ts'
+import { HEARTBEAT_INTERVAL_MS, type OperationReporter, reportOperations } from './report-operations.ts'
 
 let server: ServerFixture
 let registry: OperationRegistry
@@ -79,13 +79,13 @@ describe('reportOperations', () => {
     setWaiting('a', false)
     await waitUntilListed('b')
     const sentCount = reports.length
-    await server.clock.advance(HEARTBEAT_MS)
+    await server.clock.advance(HEARTBEAT_INTERVAL_MS)
     await server.waitUntil(() => reports.length > sentCount, 'a heartbeat')
     expect(reports.at(-1)).toEqual({ process: 'p', isComplete: false, operations: [], removed: [] })
     setWaiting('b', false)
     await waitUntilListed()
     const sentCountAfter = reports.length
-    await server.clock.advance(HEARTBEAT_MS * 3)
+    await server.clock.advance(HEARTBEAT_INTERVAL_MS * 3)
     expect(reports.length).toBe(sentCountAfter)
     setWaiting('c', true)
     await waitUntilListed('c')

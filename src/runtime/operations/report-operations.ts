@@ -24,8 +24,8 @@ export interface OperationReporter {
 }
 
 /** The API server removes a process's operations after three missed heartbeats. */
-export const HEARTBEAT_MS = 30_000
-const RETRY_MS = 10_000
+export const HEARTBEAT_INTERVAL_MS = 30_000
+const RETRY_DELAY_MS = 10_000
 /** The delay before the next attempt at a server that does not serve reports, or not to this user. */
 const NOT_SERVED_RETRY_MS = 600_000
 const STOP_MS_MAX = 2_000
@@ -80,7 +80,7 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
 
   function send(): void {
     currentSend ??= sendPending().then(
-      () => finish(reportedKeys.size > 0 ? HEARTBEAT_MS : undefined),
+      () => finish(reportedKeys.size > 0 ? HEARTBEAT_INTERVAL_MS : undefined),
       (error) => finish(handleError(error)),
     )
   }
@@ -153,7 +153,7 @@ export function reportOperations({ client, operations, clock, log }: ReportOptio
     if (isDenied) log.info({ reason: message }, 'cannot report operations until a role grants it')
     else log.debug({ reason: message }, 'operations are reported later')
     isBackingOff = true
-    return isDenied || isNotServed(error) || error instanceof NotServedError ? NOT_SERVED_RETRY_MS : RETRY_MS
+    return isDenied || isNotServed(error) || error instanceof NotServedError ? NOT_SERVED_RETRY_MS : RETRY_DELAY_MS
   }
 
   return {
