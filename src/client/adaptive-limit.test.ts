@@ -54,7 +54,7 @@ describe('the adaptive limit', () => {
     expect(lines).toEqual(['the API server is overloaded; sending fewer requests at a time'])
   })
 
-  it('SYS-29 halves the limit after a slow response to a request other than a list or a watch', async () => {
+  it('halves the limit after a slow response to a request other than a list or a watch', async () => {
     const { limit, respond } = createFixture()
     respond(200, { verb: 'WATCH', seconds: 300 })
     respond(200, { verb: 'LIST', seconds: 20 })
@@ -73,7 +73,7 @@ describe('the adaptive limit', () => {
     expect(lines.at(-1)).toBe('the API server is no longer overloaded')
   })
 
-  it('SYS-29 sends waiting requests in order when others finish', async () => {
+  it('sends waiting requests in order when others finish', async () => {
     const { send, inFlight, reduceToMinimum } = createFixture()
     await reduceToMinimum()
     const requests = send(6)
@@ -89,7 +89,7 @@ describe('the adaptive limit', () => {
     await Promise.all(requests)
   })
 
-  it('SYS-29 sends one background write at a time while many other requests are in flight, and more afterwards', async () => {
+  it('sends one background write at a time while many other requests are in flight, and more afterwards', async () => {
     const { send, sendBackground, inFlight } = createFixture()
     const requests = [...send(20), ...sendBackground(5)]
     await settle()
@@ -104,7 +104,7 @@ describe('the adaptive limit', () => {
     await Promise.all(requests)
   })
 
-  it('SYS-29 sends a background write even if other requests are always waiting', async () => {
+  it('sends a background write even if other requests are always waiting', async () => {
     const { send, sendBackground, inFlight, reduceToMinimum } = createFixture()
     await reduceToMinimum()
     const requests = [...send(8), ...sendBackground(2)]
@@ -122,7 +122,7 @@ describe('the adaptive limit', () => {
     await Promise.all(requests)
   })
 
-  it('SYS-29 rejects a waiting request when its signal is aborted, and never sends it', async () => {
+  it('rejects a waiting request when its signal is aborted, and never sends it', async () => {
     const { send, inFlight, reduceToMinimum } = createFixture()
     await reduceToMinimum()
     const firstRequests = send(4)

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { formatHelp, readSettings } from './settings.ts'
 
 describe('readSettings', () => {
-  it('PROV-17 prefers flags to options in code', () => {
+  it('prefers flags to options in code', () => {
     const options = { workerThreads: 5, volumeNamePrefix: 'vol' }
     const args = ['--worker-threads=7', '--retry-interval-max', '1m30s', '--leader-election=false']
     expect(readSettings(options, args)).toEqual({
@@ -13,7 +13,7 @@ describe('readSettings', () => {
     })
   })
 
-  it('PROV-17 reads a boolean flag without a value as true', () => {
+  it('reads a boolean flag without a value as true', () => {
     expect(readSettings({ leaderElection: false }, ['--leader-election'])).toEqual({ leaderElection: true })
   })
 
@@ -27,18 +27,18 @@ describe('readSettings', () => {
     [['extra'], '--help lists the flags'],
   ]
   for (const [args, message] of INVALID_ARGS) {
-    it(`PROV-17 rejects ${args.join(' ')} with a message`, () => {
+    it(`rejects ${args.join(' ')} with a message`, () => {
       expect(() => readSettings({}, args)).toThrow(message)
     })
   }
 
-  it('PROV-17 returns a request for help if --help is set', () => {
+  it('returns a request for help if --help is set', () => {
     expect(readSettings({}, ['--help'])).toEqual({ help: true })
   })
 })
 
 describe('formatHelp', () => {
-  it('PROV-17 lists flags', () => {
+  it('lists flags', () => {
     for (const flag of ['--kubeconfig', '--http-endpoint', '--retry-interval-start', '--volume-name-prefix']) {
       expect(formatHelp('example.com/p')).toContain(flag)
     }

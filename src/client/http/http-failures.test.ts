@@ -126,7 +126,7 @@ describe('an HTTP request', () => {
     expect(requests.length).toBe(3)
   })
 
-  it('is retried at most 10 times, and not without Retry-After', async () => {
+  it('is retried at most 10 times after 429 with Retry-After, and not after 503 without Retry-After', async () => {
     const busyServer = await startServer((_, response) =>
       respondJson(response, 429, aStatus(429, 'Busy'), { 'retry-after': '0' }),
     )

@@ -15,7 +15,7 @@ const create = (name: string, directory = join(dir, 'project')) =>
   createProject({ directory, name, sdkVersion: '1.2.3', template })
 
 describe('createProject', () => {
-  it('PROV-17 replaces every name of the template', async () => {
+  it('replaces every name of the template', async () => {
     await create('storage.example.org/fast_disks')
     const files = await readdir(join(dir, 'project'), { recursive: true, withFileTypes: true })
     const texts = await Promise.all(
@@ -31,13 +31,13 @@ describe('createProject', () => {
     expect(files.map((file) => file.name)).toContain('.gitignore')
   })
 
-  it('PROV-17 rejects a name that no provisioner can have, and creates nothing', async () => {
+  it('rejects a name that no provisioner can have, and creates nothing', async () => {
     await expect(create('Disks')).rejects.toThrow('--name: "Disks" cannot be the name of a provisioner')
     await expect(create('kubernetes.io/disks')).rejects.toThrow('not a domain of Kubernetes')
     expect(await readdir(dir)).toEqual([])
   })
 
-  it('PROV-17 leaves a directory with files unchanged, and uses an empty one', async () => {
+  it('leaves a directory with files unchanged, and uses an empty one', async () => {
     const directory = join(dir, 'used')
     await mkdir(directory)
     await writeFile(join(directory, 'notes.txt'), 'x')
