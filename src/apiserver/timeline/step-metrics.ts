@@ -1,6 +1,7 @@
 // Keeps the histograms of claim steps, with the newest claim in each bucket as its exemplar. prom-client prints exemplars
-// for all scrapers or for none, so this file keeps them; open-metrics.ts adds them for scrapers that accept OpenMetrics.
-import { Histogram, type Registry } from 'prom-client'
+// for all scrapers or for none, so this file keeps them; open-metrics.ts adds them for scrapers that accept OpenMetrics. Its
+// histograms also compare and hash the labels of each observation, so this file counts, and formats the counts for a scrape.
+import type { Histogram, MetricValueWithName, Registry } from 'prom-client'
 import type { StepName } from '../../api/kinds/timeline/timeline-schema.ts'
 import type { Exemplar, ExemplarOf } from '../http/open-metrics.ts'
 import type { FollowedClaim, StepFollower } from './follow-steps.ts'
@@ -34,25 +35,33 @@ function createStepHistogram(
   name: string,
   help: string,
 ) {
-  const histogram = new Histogram({
-    ...{ name, help, labelNames: ['step'], buckets: BUCKETS_SECONDS, registers: [registry] },
-    collect: () => steps.flush(),
-  })
-  const observers = new Map<StepName, Observer>()
-  /** By the label of the step and the index of the bucket. Formatted when they are read. */
-  const observations = new Map<string, Observation[]>()
-  const createObserver = (step: StepName): Observer => {
-    const label = step.toLowerCase()
-    const observer: Observer = { series: histogram.labels({ step: label }), observations: [] }
-    observers.set(step, observer)
-    observations.set(label, observer.observations)
-    return observer
+  const series = new Map<StepName, Series>()
+  const createSeries = (step: StepName): Series => {
+    const created = { label: step.toLowerCase(), counts: BOUNDS.map(() => 0), sum: 0, newest: [] }
+    series.set(step, created)
+    return created
   }
+  const values = (): MetricValueWithName<'le' | 'step'>[] =>
+    [...series.values()].flatMap((each) => valuesOf(name, each))
+  const metric = {
+    name,
+    help,
+    type: 'histogram',
+    async get() {
+      steps.flush()
+      return { name, help, type: 'histogram', aggregator: 'sum', values: values() }
+    },
+    reset: () => series.clear(),
+  }
+  // The registry calls only these members of a metric.
+  registry.registerMetric(metric as unknown as Histogram<'le' | 'step'>)
   return {
     observe(step: StepName, seconds: number, claim: FollowedClaim, atMs: number): void {
-      const { series, observations: newest } = observers.get(step) ?? createObserver(step)
-      series.observe(seconds)
+      const observed = series.get(step) ?? createSeries(step)
+      const { counts, newest } = observed
       const bucket = bucketOf(seconds)
+      counts[bucket]!++
+      observed.sum += seconds
       const observation = newest[bucket]
       if (observation) {
         observation.claim = claim
@@ -62,22 +71,43 @@ function createStepHistogram(
     },
     exemplarOf({ name: seriesName, labels }: { name: string; labels: Readonly<Record<string, string>> }) {
       if (seriesName !== `${name}_bucket`) return undefined
-      const bucket = labels.le === '+Inf' ? BUCKETS_SECONDS.length : BUCKETS_SECONDS.indexOf(Number(labels.le))
-      return exemplarOf(observations.get(labels.step ?? '')?.[bucket])
+      const labelled = [...series.values()].find(({ label }) => label === labels.step)
+      return exemplarOf(labelled?.newest[BOUNDS.indexOf(labels.le ?? '')])
     },
   }
 }
 
-interface Observer {
-  readonly series: { observe(seconds: number): void }
-  readonly observations: Observation[]
+/** The observations of a step. */
+interface Series {
+  readonly label: string
+  /** The number of observations in each bucket. */
+  readonly counts: number[]
+  sum: number
+  /** The newest observation in each bucket. */
+  readonly newest: Observation[]
 }
 
-/** The newest observation in a bucket. */
 interface Observation {
   claim: FollowedClaim
   seconds: number
   atMs: number
+}
+
+/** The values of the label `le`. */
+const BOUNDS = [...BUCKETS_SECONDS.map(String), '+Inf']
+
+/** Returns the values of a series. Those of buckets include the observations of smaller ones. */
+function valuesOf(name: string, { label: step, counts, sum }: Series): MetricValueWithName<'le' | 'step'>[] {
+  let count = 0
+  const buckets = counts.map((added, bucket) => {
+    count += added
+    return { metricName: `${name}_bucket`, labels: { le: BOUNDS[bucket]!, step }, value: count }
+  })
+  return [
+    ...buckets,
+    { metricName: `${name}_sum`, labels: { step }, value: sum },
+    { metricName: `${name}_count`, labels: { step }, value: count },
+  ]
 }
 
 /** Returns the index of the first bucket with this bound or a greater one; the last bucket has no bound. */

@@ -179,7 +179,18 @@ describe('the metrics of steps', () => {
     await useClaim('orders')
     const plain = await api.get('/metrics')
     expect(plain.text).toContain('stowage_claim_step_duration_seconds_bucket{le="0.1",step="provisioned"} 1\n')
-    expect(plain.text).toContain('stowage_claim_time_to_step_seconds_sum{step="published"} 0.5')
+    const series = 'stowage_claim_time_to_step_seconds'
+    const published = plain.text.split('\n').filter((line: string) => /\{.*step="published"/.test(line))
+    const buckets = [...'000000', ...'1111111111'].map((count, bucket) => {
+      const bounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, '+Inf']
+      return `${series}_bucket{le="${bounds[bucket]}",step="published"} ${count}`
+    })
+    expect(published.filter((line: string) => line.startsWith(series))).toEqual([
+      ...buckets,
+      `${series}_sum{step="published"} 0.5`,
+      `${series}_count{step="published"} 1`,
+    ])
+    expect(plain.text).toContain(`# TYPE ${series} histogram\n`)
     expect(plain.text).not.toContain('# {')
     const { text, headers } = await api.get('/metrics', {
       accept: 'application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.1',
