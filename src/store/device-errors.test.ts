@@ -11,6 +11,9 @@ const REJECTED_MESSAGE =
   /^WriteRejectedError: nothing was written: .*store\.mdb: .*\(EIO\); the file system mounted at .* has \d+ KiB/
 const CLOSED_MESSAGE = /^StoreClosedError: the store is closed: a write failed and may or may not have been persisted/
 
+/** Whether the write that fails is alone in its batch, so that it is committed in the thread of the event loop. */
+const BATCHES = ['alone', 'shared']
+
 const skip = hasCompiler() || process.env.CI ? undefined : 'gcc is not installed'
 let scratch: string
 let program: ChildProgram
@@ -29,23 +32,31 @@ afterAll(async () => {
 })
 
 /** Returns the outcome of each step of the child. */
-async function runWithFault(fault: string, childProgram = program): Promise<Record<string, unknown>> {
+async function runWithFault(
+  fault: string,
+  childProgram = program,
+  args: readonly string[] = [],
+): Promise<Record<string, unknown>> {
   const settings = [`LD_PRELOAD=${join(scratch, 'errors.so')}`, `FAULT_FILE=${join(scratch, fault)}`]
-  const child = runChild(['env', ...settings, ...childProgram.command, join(scratch, `store-${fault}`), fault])
+  const dir = join(scratch, `store-${[fault, ...args].join('-')}`)
+  const child = runChild(['env', ...settings, ...childProgram.command, dir, fault, ...args])
   expect(await child.whenExited(), child.errors()).toEqual({ code: 0, signal: null })
   return Object.fromEntries(child.lines.map((line) => JSON.parse(line)).map(({ step, outcome }) => [step, outcome]))
 }
 
 describe.skipIf(skip)(`a store on a device that fails with EIO${skip ? ` (${skip})` : ''}`, () => {
-  it.each(['write', 'sync'])('SYS-20 rejects the write if a %s fails, serves reads, and recovers', async (fault) => {
-    const outcomes = await runWithFault(fault)
-    expect(outcomes).toMatchObject({ before: 'ok', read: 'ok', problem: 'the last write failed', after: 'ok' })
-    expect(outcomes.during).toMatch(REJECTED_MESSAGE)
-    expect(outcomes).toMatchObject({ keys: ['after', 'before'], damaged: 0 })
-  })
+  it.each(['write', 'sync'].flatMap((fault) => BATCHES.map((batch) => [fault, batch] as const)))(
+    'SYS-20 rejects the write if a %s fails (batch: %s), serves reads, and recovers',
+    async (fault, batch) => {
+      const outcomes = await runWithFault(fault, program, [batch])
+      expect(outcomes).toMatchObject({ before: 'ok', read: 'ok', problem: 'the last write failed', after: 'ok' })
+      expect(outcomes.during).toMatch(REJECTED_MESSAGE)
+      expect(outcomes).toMatchObject({ keys: ['after', 'before'], damaged: 0 })
+    },
+  )
 
-  it('SYS-20 closes if the write that makes a commit valid fails', async () => {
-    const outcomes = await runWithFault('meta-write')
+  it.each(BATCHES)('SYS-20 closes if the write that makes a commit valid fails (batch: %s)', async (batch) => {
+    const outcomes = await runWithFault('meta-write', program, [batch])
     expect(outcomes).toMatchObject({ before: 'ok', problem: 'the store is closed', damaged: 0 })
     for (const step of ['during', 'read', 'after']) expect(outcomes[step], step).toMatch(CLOSED_MESSAGE)
     expect(outcomes.keys).toContain('before')

@@ -227,8 +227,11 @@ describe('opening a store file', () => {
   })
 })
 
+/** Whether each write is alone in its batch, so that it is committed in the thread of the event loop. */
+const BATCHES = ['alone', 'shared']
+
 describe('durability', () => {
-  it('SYS-1 acknowledges a write only after it is synced to disk', async (test) => {
+  it.for(BATCHES)('SYS-1 acknowledges a write only after it is synced to disk (batch: %s)', async (batch, test) => {
     if (!hasStrace() && !process.env.CI) test.skip('strace is not installed')
     const program = await bundle('durability-child.ts')
     const dir = await createDir()
@@ -246,47 +249,58 @@ describe('durability', () => {
       ...program.command,
       dir,
       '40',
+      batch,
     ])
     expect(await tracedChild.whenExited()).toEqual({ code: 0, signal: null })
     expect(tracedChild.lines).toHaveLength(40)
-    expectSyncedBeforeAcknowledged(await readFile(log, 'latin1'), 40)
+    const trace = await readFile(log, 'latin1')
+    expectSyncedBeforeAcknowledged(trace, 40)
+    // The thread that prints is that of the event loop.
+    const [, thread] = /^(\d+) +write\(1, "ack 1/m.exec(trace) ?? []
+    const syncs = trace.match(new RegExp(`^${thread} +fdatasync\\(`, 'gm'))?.length ?? 0
+    if (batch === 'alone') expect(syncs).toBeGreaterThanOrEqual(40)
+    else expect(syncs).toBeLessThan(40)
   })
 
-  it(`SYS-1 loses no part of an acknowledged transaction when the process is killed ${KILLS} times`, {
-    timeout: 120_000 + KILLS * 5_000,
-  }, async () => {
-    const program = await bundle('crash-child.ts')
-    const dir = await createDir()
-    const acknowledgedNumbers = new Map<string, number>()
-    let total = 0
-    for (let kill = 0; kill < KILLS; kill++) {
-      const child = startChild([...program.command, dir])
-      expect(await child.nextLine()).toBe('ready')
-      const linesBeforeKill = 50 + ((kill * 97) % 970)
-      for (let line = 0; line < linesBeforeKill; line++) await child.nextLine()
-      child.process.kill('SIGKILL')
-      expect((await child.whenExited()).signal, child.errors()).toBe('SIGKILL')
-      for (const line of child.lines.slice(1)) {
-        const [, writer, n] = /^ack (\d+) (\d+)$/.exec(line) ?? []
-        if (writer) acknowledgedNumbers.set(writer, Number(n)) // the last line may be truncated
-      }
-      total += child.lines.length - 1
+  it.each([20, 1])(
+    `SYS-1 loses no part of a transaction of %d writers when the process is killed ${KILLS} times`,
+    {
+      timeout: 120_000 + KILLS * 5_000,
+    },
+    async (writers) => {
+      const program = await bundle('crash-child.ts')
+      const dir = await createDir()
+      const acknowledgedNumbers = new Map<string, number>()
+      let total = 0
+      for (let kill = 0; kill < KILLS; kill++) {
+        const child = startChild([...program.command, dir, String(writers)])
+        expect(await child.nextLine()).toBe('ready')
+        const linesBeforeKill = 50 + ((kill * 97) % 970)
+        for (let line = 0; line < linesBeforeKill; line++) await child.nextLine()
+        child.process.kill('SIGKILL')
+        expect((await child.whenExited()).signal, child.errors()).toBe('SIGKILL')
+        for (const line of child.lines.slice(1)) {
+          const [, writer, n] = /^ack (\d+) (\d+)$/.exec(line) ?? []
+          if (writer) acknowledgedNumbers.set(writer, Number(n)) // the last line may be truncated
+        }
+        total += child.lines.length - 1
 
-      const { damagedRecords, damagedPages } = inspectStore({ path: join(dir, 'store.mdb') })
-      expect({ damagedRecords, damagedPages }).toEqual({ damagedRecords: [], damagedPages: [] })
-      const store = await openLmdbStore({ dir, clock: manualClock() })
-      for (const [writer, n] of acknowledgedNumbers) {
-        const [a, b, c] = (await store.list({ prefix: `w/${writer}/` })).entries.map(text)
-        expect(Number(a?.split('.')[0])).toBeGreaterThanOrEqual(n)
-        expect(b).toBe(a)
-        expect(c).toBe(a)
+        const { damagedRecords, damagedPages } = inspectStore({ path: join(dir, 'store.mdb') })
+        expect({ damagedRecords, damagedPages }).toEqual({ damagedRecords: [], damagedPages: [] })
+        const store = await openLmdbStore({ dir, clock: manualClock() })
+        for (const [writer, n] of acknowledgedNumbers) {
+          const [a, b, c] = (await store.list({ prefix: `w/${writer}/` })).entries.map(text)
+          expect(Number(a?.split('.')[0])).toBeGreaterThanOrEqual(n)
+          expect(b).toBe(a)
+          expect(c).toBe(a)
+        }
+        await store.close()
       }
-      await store.close()
-    }
-    console.log(`${KILLS} kills, ${total} acknowledged transactions, 0 lost`)
-    expect(acknowledgedNumbers.size).toBe(20)
-    expect(total).toBeGreaterThan(KILLS * 400)
-  })
+      console.log(`${KILLS} kills, ${total} acknowledged transactions, 0 lost`)
+      expect(acknowledgedNumbers.size).toBe(writers)
+      expect(total).toBeGreaterThan(KILLS * 400)
+    },
+  )
 
   /** Expects that a child process wrote until it was rejected, then read and wrote, and that its store has all its writes. */
   async function expectRejectedAtLimit(
@@ -312,32 +326,34 @@ describe('durability', () => {
     await store.close()
   }
 
-  it('SYS-1 rejects a write beyond the file size limit, and serves reads and smaller writes', async () => {
-    const program = await bundle('full-disk-child.ts')
-    const dir = await createDir()
-    const limit = ['sh', '-c', 'trap "" XFSZ; ulimit -f 2048; exec "$@"', 'sh']
-    await expectRejectedAtLimit([...limit, ...program.command, dir], dir, {
-      reason: /the file has reached the file size limit|a write was incomplete/,
-    })
-  })
+  it.each(BATCHES)(
+    'SYS-1 rejects a write beyond the file size limit (batch: %s), and serves reads and smaller writes',
+    async (batch) => {
+      const program = await bundle('full-disk-child.ts')
+      const dir = await createDir()
+      const limit = ['sh', '-c', 'trap "" XFSZ; ulimit -f 2048; exec "$@"', 'sh']
+      await expectRejectedAtLimit([...limit, ...program.command, dir, batch], dir, {
+        reason: /the file has reached the file size limit|a write was incomplete/,
+      })
+    },
+  )
 
-  it.skipIf(mountSkipMessage)(
-    `SYS-1 rejects a write to a full disk, and serves reads and smaller writes${mountSkipMessage ? ` (${mountSkipMessage})` : ''}`,
-    async () => {
+  describe.skipIf(mountSkipMessage).each(BATCHES)(`a full disk (batch: %s)`, (batch) => {
+    it(`SYS-1 rejects a write, and serves reads and smaller writes${mountSkipMessage ? ` (${mountSkipMessage})` : ''}`, async () => {
       const program = await bundle('full-disk-child.ts')
       const disk = await createDir()
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', disk])
       try {
         const dir = join(disk, 'store')
-        await expectRejectedAtLimit([...program.command, dir], dir, {
+        await expectRejectedAtLimit([...program.command, dir, batch], dir, {
           reason: /the disk is full/,
           makeRoom: () => execFileSync('mount', ['-o', 'remount,size=8m', disk]), // a store opens only with free space
         })
       } finally {
         execFileSync('umount', [disk])
       }
-    },
-  )
+    })
+  })
 })
 
 function hasStrace(): boolean {

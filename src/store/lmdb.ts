@@ -27,6 +27,7 @@ import {
   UnreadableValueError,
   type VerifiedSlice,
   type VerifyOptions,
+  type WriteOptions,
 } from './medium.ts'
 import { EntryReader, UnreadablePageError } from './pages/entry-reader.ts'
 import {
@@ -63,6 +64,8 @@ import type { Revision, Store } from './store.ts'
 
 const DESCRIPTION_NAME: RecordName = [DESCRIPTION, 0]
 const HEADERS: { start: RecordName; end: RecordName } = { start: [HEADER, 0], end: [VALUE, 0] }
+
+const NOT_LAST = 'a value was not appended after all others'
 
 /** LMDB crashes if the disk becomes full while it opens a file. */
 const OPEN_BYTES_MIN = 2 ** 20
@@ -232,7 +235,17 @@ class LmdbMedium implements Medium {
     return this.#description.floors
   }
 
-  async write({ append, drop, floors }: MediumBatch): Promise<void> {
+  whenPolled(): Promise<void> {
+    return new Promise((resolve) => setImmediate(resolve))
+  }
+
+  async write(batch: MediumBatch, { isBlocking = false }: WriteOptions = {}): Promise<void> {
+    await this.#whenCommitted(() => (isBlocking ? this.#commitBlocking(batch) : this.#commit(batch)))
+    this.check() // the batch is lost if it was written to a file that no longer has a path
+  }
+
+  /** Commits in the write thread of LMDB. */
+  async #commit({ append, drop, floors }: MediumBatch): Promise<void> {
     const valuePuts: Promise<boolean>[] = []
     const commit = this.#db.batch(() => {
       for (const record of append) {
@@ -246,11 +259,24 @@ class LmdbMedium implements Medium {
       }
       if (floors) this.#db.put(DESCRIPTION_NAME, encodeDescription(newDescription(floors)))
     })
-    const committed = Promise.all([commit, ...valuePuts]).then(([, ...appendResults]) =>
-      assert(appendResults.every(Boolean), 'a value was not appended after all others'),
-    )
-    await this.#whenCommitted(committed)
-    this.check() // the batch is lost if it was written to a file that no longer has a path
+    const [, ...appendResults] = await Promise.all([commit, ...valuePuts])
+    assert(appendResults.every(Boolean), NOT_LAST)
+  }
+
+  /** Commits in this thread: the data pages and the meta page are synced when it returns. */
+  #commitBlocking({ append, drop, floors }: MediumBatch): void {
+    this.#db.transactionSync(() => {
+      for (const record of append) {
+        const { revision } = record
+        this.#db.putSync([HEADER, revision], encodeHeader(record))
+        if (!record.isDeleted) assert(putLastSync(this.#db, [VALUE, revision], record.value), NOT_LAST)
+      }
+      for (const revision of drop) {
+        this.#db.removeSync([HEADER, revision])
+        this.#db.removeSync([VALUE, revision])
+      }
+      if (floors) this.#db.putSync(DESCRIPTION_NAME, encodeDescription(newDescription(floors)))
+    })
   }
 
   check(): void {
@@ -307,18 +333,18 @@ class LmdbMedium implements Medium {
     const commit = this.#db.batch(() => {
       for (const header of headers) this.#db.put([HEADER, header.revision], encodeHeader(header))
     })
-    await this.#whenCommitted(commit)
+    await this.#whenCommitted(() => commit)
   }
 
   async #writeDescription(description: Description): Promise<void> {
     const commit = this.#db.put(DESCRIPTION_NAME, encodeDescription(description))
-    await this.#whenCommitted(commit)
+    await this.#whenCommitted(() => commit)
     this.#description = description
   }
 
-  async #whenCommitted(commit: Promise<unknown>): Promise<void> {
+  async #whenCommitted(commit: () => unknown): Promise<void> {
     try {
-      await commit
+      await commit()
     } catch (error) {
       throw await this.#explain(error)
     } finally {
@@ -353,6 +379,10 @@ function putLast(db: Db, name: RecordName, value: Uint8Array): Promise<boolean> 
   const options = { append: true } as unknown as number // lmdb declares these options only for putSync
   return db.put(name, value, options)
 }
+
+/** Like putLast, in a transaction of this thread. */
+const putLastSync = (db: Db, name: RecordName, value: Uint8Array): boolean =>
+  db.putSync(name, value, { append: true }) as unknown as boolean // lmdb declares no result
 
 /** Returns the cause of a commit error, which lmdb provides as the `commitError` promise of a generic error. */
 async function explainCommitError(error: unknown): Promise<NodeJS.ErrnoException> {

@@ -45,7 +45,12 @@ export interface Medium {
    * written, and with MediumLostError if a restart would not find it. After any other error, the batch may or may not have been
    * written. The store closes after every error other than AppendRejectedError.
    */
-  write(batch: MediumBatch): Promise<void>
+  write(batch: MediumBatch, options?: WriteOptions): Promise<void>
+  /**
+   * Resolves after the event loop has handled the input that has arrived, so that its transactions are in the next batch. Present if
+   * `write` supports `isBlocking`.
+   */
+  whenPolled?(): Promise<void>
   /**
    * Returns the value of a record that was written and has not been dropped, or undefined if the medium has lost it. Throws
    * UnreadableValueError.
@@ -60,6 +65,11 @@ export interface Medium {
   check?(): void
   bytesOnDisk(): number
   close(): Promise<void>
+}
+
+export interface WriteOptions {
+  /** Whether to write in the thread of the event loop, which waits for the disk. Default: false. */
+  readonly isBlocking?: boolean
 }
 
 export interface VerifyOptions {

@@ -48,6 +48,86 @@ function createGate() {
   return { open, wait: () => whenOpened }
 }
 
+describe('a store whose medium can write in the thread of the event loop', () => {
+  /** Creates a store whose commits take `control.commitMs`, and that calls `control.onPoll` to read arriving requests. */
+  async function setUpBlocking() {
+    const clock = manualClock()
+    const memory = memoryMedium()
+    const control = { commitMs: 0, onPoll: () => {} }
+    const writes: string[] = []
+    const medium: Medium = {
+      ...memory,
+      whenPolled: async () => void control.onPoll(),
+      async write(batch, { isBlocking = false } = {}) {
+        writes.push(`${isBlocking ? 'here' : 'elsewhere'} ${batch.append.length}`)
+        await clock.advance(control.commitMs)
+        await memory.write(batch)
+      },
+    }
+    const store = await openRevisionedStore({ medium, clock })
+    /** Writes keys one after the other, and returns where each was written. */
+    const putAlone = async (count: number) => {
+      const first = writes.length
+      for (let index = 0; index < count; index++) await put(store, `k/${writes.length}`)
+      return writes.slice(first)
+    }
+    return { clock, control, writes, store, putAlone }
+  }
+
+  it('writes a transaction there that is alone', async () => {
+    const { putAlone } = await setUpBlocking()
+    expect(await putAlone(3)).toEqual(['here 1', 'here 1', 'here 1'])
+  })
+
+  it('writes transactions elsewhere that arrive together', async () => {
+    const { store, control, writes } = await setUpBlocking()
+    await Promise.all([put(store, 'a'), put(store, 'b')])
+    expect(writes).toEqual(['elsewhere 2'])
+    let other: Promise<unknown> | undefined
+    control.onPoll = () => {
+      other ??= put(store, 'd')
+    }
+    await put(store, 'c')
+    await other
+    expect(writes).toEqual(['elsewhere 2', 'elsewhere 2'])
+  })
+
+  it('writes elsewhere while the disk is slow', async () => {
+    const { control, putAlone } = await setUpBlocking()
+    control.commitMs = 2
+    expect(await putAlone(20)).toEqual([...Array(9).fill('here 1'), ...Array(11).fill('elsewhere 1')])
+    control.commitMs = 0.5
+    expect(await putAlone(40)).toEqual([...Array(24).fill('elsewhere 1'), ...Array(16).fill('here 1')])
+  })
+
+  it('writes elsewhere after a stall of the disk, for 100 times its duration', async () => {
+    const { clock, control, putAlone } = await setUpBlocking()
+    control.commitMs = 5_000
+    expect(await putAlone(1)).toEqual(['here 1'])
+    control.commitMs = 0.5
+    expect(await putAlone(10)).toEqual(Array(10).fill('elsewhere 1'))
+    await clock.advance(499_000)
+    expect(await putAlone(1)).toEqual(['elsewhere 1'])
+    await clock.advance(1_000)
+    expect(await putAlone(1)).toEqual(['here 1'])
+  })
+
+  it('writes a large transaction elsewhere', async () => {
+    const { store, writes } = await setUpBlocking()
+    await store.transact(() => [{ put: 'a', value: Buffer.alloc(65_000) }])
+    await store.transact(() => [{ put: 'a', value: Buffer.alloc(66_000) }])
+    await store.transact(() => Array.from({ length: 65 }, (_, index) => ({ put: `k/${index}`, value: bytes('x') })))
+    expect(writes).toEqual(['here 1', 'elsewhere 1', 'elsewhere 65'])
+  })
+
+  it('writes an accepted transaction if the store is closed meanwhile', async () => {
+    const { store, control } = await setUpBlocking()
+    control.onPoll = () => void store.close()
+    expect(await put(store, 'a')).toBe(1) // accepted before the store closes
+    await expect(put(store, 'b')).rejects.toThrow(StoreClosedError)
+  })
+})
+
 describe('a store that is writing a batch', () => {
   it('SYS-1 hides the batch from reads and watches', async () => {
     const { control, batches, store } = await setUp()

@@ -2,7 +2,8 @@
 //
 // Group commit: a single loop takes pending transactions, runs them in order on a Batch (batch.ts), writes the batch to
 // the medium atomically, and then makes it visible to readers (key-index.ts), to watchers (watch-hub.ts) and to the callers
-// of transact(). Transactions that arrive during the write form the next batch.
+// of transact(). Transactions that arrive during the write form the next batch. A transaction that has no others to share a
+// batch with is written in this thread, while the disk is fast (commit-pace.ts).
 //
 // Recovery: opening a store scans the record headers, rebuilds the version chains, and continues after the newest revision.
 // A batch is written completely or not at all, so no repair is needed after a crash.
@@ -12,6 +13,7 @@
 import type { Clock } from '../base/clock.ts'
 import { Batch, type Outcome } from './batch.ts'
 import { CheckedValues } from './checked-values.ts'
+import { CommitPace } from './commit-pace.ts'
 import { DamagedEntry } from './damaged-entry.ts'
 import { deleteExpired, ExpiryQueue } from './expiry.ts'
 import { History } from './history.ts'
@@ -49,6 +51,8 @@ import { WatchHub } from './watch-hub.ts'
 export const PENDING_MAX = 100_000 // further transactions are rejected with StoreBusyError
 const BATCH_TRANSACTIONS_MAX = 1_000 // a larger batch would block the event loop
 const BATCH_BYTES_MAX = 8 * 1024 * 1024 // a batch of this size takes no further transactions
+const BLOCKING_RECORDS_MAX = 64 // a batch that writes and drops more records is written in another thread
+const BLOCKING_BYTES_MAX = 64 * 1024 // so is a larger one
 const LIST_ENTRIES_PER_TURN = 1_000 // a longer list yields to the event loop after this many entries
 const LIST_BYTES_PER_TURN = 4 * 1024 * 1024 // a larger list yields to the event loop after this many bytes
 const COMPACT_DROPS_PER_BATCH = 500 // or two per written record, if that is more, so that compaction keeps up with writes
@@ -100,6 +104,7 @@ class RevisionedStore implements Store {
   readonly #expiry: ExpiryQueue
   readonly #watches: WatchHub
   readonly #recentEvents: RecentEvents
+  readonly #pace: CommitPace
   readonly #sharedEntries = new SharedEntries()
   readonly #transactionEntries: TransactionEntries
   #revision: Revision = 0
@@ -134,6 +139,7 @@ class RevisionedStore implements Store {
     this.#values = new CheckedValues(medium, onDamage)
     this.#clock = clock
     this.#recentEvents = new RecentEvents(clock)
+    this.#pace = new CommitPace(clock)
     this.#transactionEntries = new TransactionEntries(clock)
     this.#transformer = transformer
     const { versions, index, floors } = scanMedium(medium)
@@ -276,6 +282,7 @@ class RevisionedStore implements Store {
   }
 
   async #writeBatch(): Promise<void> {
+    const isAlone = await this.#isTransactionAlone()
     const batch = new Batch({
       index: this.#index,
       revision: this.#revision,
@@ -285,7 +292,7 @@ class RevisionedStore implements Store {
     this.#compact(Math.max(COMPACT_DROPS_PER_BATCH, 2 * batch.changes.length))
 
     try {
-      await this.#write(batch)
+      await this.#write(batch, isAlone)
       this.#apply(batch)
     } catch (error) {
       if (error instanceof AppendRejectedError) this.#rejectBatch(decidedTransactions, error)
@@ -295,6 +302,16 @@ class RevisionedStore implements Store {
     for (const { transaction, outcome } of decidedTransactions) settle(transaction, outcome)
     this.#scheduleCompaction()
     this.#scheduleExpiry()
+  }
+
+  /**
+   * Returns whether a single transaction is pending, also after all requests are read that have arrived, and may be written in this
+   * thread.
+   */
+  async #isTransactionAlone(): Promise<boolean> {
+    if (!this.#medium.whenPolled || this.#pendingTransactions.length !== 1 || !this.#pace.isFast) return false
+    await this.#medium.whenPolled()
+    return this.#pendingTransactions.length === 1
   }
 
   #decide(batch: Batch): DecidedTransaction[] {
@@ -307,7 +324,7 @@ class RevisionedStore implements Store {
     return decidedTransactions
   }
 
-  async #write(batch: Batch): Promise<void> {
+  async #write(batch: Batch, isAlone: boolean): Promise<void> {
     const isProbe = this.#isProbeDue
     this.#isProbeDue = false
     const drop = this.#pendingDrops
@@ -315,8 +332,14 @@ class RevisionedStore implements Store {
     const records = batch.records((key, value) => (transformer ? transformer.encode(key, value) : value))
     if (records.length === 0 && drop.length === 0 && !isProbe) return
     const floors = drop.length > 0 || isProbe ? this.#history.floors : undefined
+    const isBlocking =
+      isAlone && records.length + drop.length <= BLOCKING_RECORDS_MAX && batch.bytes <= BLOCKING_BYTES_MAX
     const startedMs = this.#clock.monotonicMs()
-    await this.#medium.write({ append: records, drop, floors })
+    try {
+      await this.#medium.write({ append: records, drop, floors }, { isBlocking })
+    } finally {
+      this.#pace.record(this.#clock.monotonicMs() - startedMs)
+    }
     this.#values.forget(drop)
     this.#rejectedAtMs = undefined
     this.#pendingDrops = []

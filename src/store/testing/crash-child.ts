@@ -3,10 +3,10 @@
 import { systemClock } from '../../base/clock.ts'
 import { openLmdbStore } from '../lmdb.ts'
 
-const WRITERS = 20
+const [dir = '', writers] = process.argv.slice(2)
 
 const store = await openLmdbStore({
-  dir: process.argv[2] as string,
+  dir,
   clock: systemClock(),
   history: { keepMs: 50, entriesMax: 1_000 },
 })
@@ -21,4 +21,4 @@ async function write(writer: number): Promise<never> {
 }
 
 console.log('ready')
-await Promise.all(Array.from({ length: WRITERS }, (_, writer) => write(writer)))
+await Promise.all(Array.from({ length: Number(writers) }, (_, writer) => write(writer)))

@@ -1,11 +1,16 @@
-// Child process of the full-disk tests: writes until the store rejects a write, then reads and writes again.
-import { systemClock } from '../../base/clock.ts'
+// Child process of the full-disk tests: writes until the store rejects a write, then reads and writes again. Each write is alone
+// in its batch, or shares it with another transaction. The clock does not advance, so no commit is too slow for the thread of the
+// event loop.
+import { manualClock } from '../../base/manual-clock.ts'
 import { openLmdbStore } from '../lmdb.ts'
+import { joinNextBatch } from './store.fixture.ts'
 
-const store = await openLmdbStore({ dir: process.argv[2] as string, clock: systemClock() })
+const [dir = '', batch] = process.argv.slice(2)
+const store = await openLmdbStore({ dir, clock: manualClock() })
 let transactions = 0
 try {
   for (; transactions < 10_000; transactions++) {
+    if (batch === 'shared') joinNextBatch(store)
     await store.transact(() => [{ put: `k/${transactions}`, value: Buffer.alloc(10_000) }])
   }
 } catch (error) {

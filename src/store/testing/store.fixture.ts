@@ -13,6 +13,12 @@ export const put = (store: Store, key: string, value = key) =>
 export const remove = (store: Store, key: string) =>
   store.transact(() => [{ delete: key }]).then(({ revision }) => revision)
 
+/**
+ * Adds an empty transaction to the next batch. The batch is then not that of a single transaction, which an LMDB store commits in
+ * the thread of the event loop.
+ */
+export const joinNextBatch = (store: Store): void => void store.transact(() => []).catch(() => {})
+
 /** Polls the condition once per tick of the event loop until it is true. */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,
