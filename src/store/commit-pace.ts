@@ -1,14 +1,14 @@
 // CommitPace decides from the durations of recent commits whether the next one may run in the thread of the event loop. That
 // saves the time to wake another thread and to be woken by it, but nothing else runs until the disk has synced, so:
 //   fast commits     the event loop waits at most FAST_MS at a time; more than a few longer commits end this
-//   a stall          no disk announces one, so the event loop can wait for it once; stalls take at most 1 % of the time
+//   a stall          no disk announces one, so the event loop can wait for it once; stalls block at most 5 % of the time
 import type { Clock } from '../base/clock.ts'
 
-export const FAST_MS = 1 // a commit of at most this duration is fast
+export const FAST_MS = 2 // a commit of at most this duration is fast
 const COMMITS = 32 // the recent commits that count
 const SLOW_COMMITS_MAX = 8 // of the recent ones; beyond this, commits run in another thread
-export const STALL_MS = 10 // after a commit of at least this duration, commits run in another thread for a while:
-export const PAUSE_FACTOR = 100 // for this many times its duration
+export const STALL_MS = 25 // after a commit of at least this duration, commits run in another thread for a while:
+export const PAUSE_FACTOR = 20 // for this many times its duration
 
 export class CommitPace {
   readonly #clock: Pick<Clock, 'monotonicMs'>

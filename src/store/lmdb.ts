@@ -246,6 +246,7 @@ class LmdbMedium implements Medium {
 
   /** Commits in the write thread of LMDB. */
   async #commit({ append, drop, floors }: MediumBatch): Promise<void> {
+    this.#entries.refresh() // values are read meanwhile
     const valuePuts: Promise<boolean>[] = []
     const commit = this.#db.batch(() => {
       for (const record of append) {
@@ -330,6 +331,7 @@ class LmdbMedium implements Medium {
   }
 
   async #replaceHeaders(headers: readonly RecordHeader[]): Promise<void> {
+    this.#entries.refresh()
     const commit = this.#db.batch(() => {
       for (const header of headers) this.#db.put([HEADER, header.revision], encodeHeader(header))
     })
@@ -337,6 +339,7 @@ class LmdbMedium implements Medium {
   }
 
   async #writeDescription(description: Description): Promise<void> {
+    this.#entries.refresh()
     const commit = this.#db.put(DESCRIPTION_NAME, encodeDescription(description))
     await this.#whenCommitted(() => commit)
     this.#description = description
@@ -348,7 +351,7 @@ class LmdbMedium implements Medium {
     } catch (error) {
       throw await this.#explain(error)
     } finally {
-      this.#entries.refresh()
+      this.#entries.expire()
     }
   }
 

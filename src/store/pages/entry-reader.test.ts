@@ -58,7 +58,7 @@ describe('EntryReader', () => {
     const reader = new EntryReader({ fd, keyBytes: NAME_BYTES, readKey: readSortKey })
     reader.read(sortKeyOf([VALUE, 1]))
     const allocate = vi.spyOn(Buffer, 'allocUnsafeSlow')
-    reader.refresh()
+    reader.expire()
     const value = reader.read(sortKeyOf([VALUE, 1]))
     const sizes = allocate.mock.calls.map(([size]) => size)
     allocate.mockRestore()

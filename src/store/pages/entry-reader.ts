@@ -44,6 +44,8 @@ export class EntryReader {
   readonly #branches = new Map<number, Buffer>()
   readonly #spareBuffers: Buffer[] = []
   #meta: Meta | UnreadablePageError
+  /** Whether there was a commit after `#meta` was read. */
+  #isExpired = false
 
   constructor(options: EntryReaderOptions) {
     this.#options = options
@@ -52,16 +54,24 @@ export class EntryReader {
   }
 
   /**
-   * Must be called after every commit, before the next one begins: LMDB leaves the pages of the last commit unchanged until
-   * then, and reuses those of earlier ones.
+   * Must be called after every commit: LMDB leaves the pages of the last commit unchanged until the next one, and reuses those of
+   * earlier ones.
    */
+  expire(): void {
+    this.#isExpired = true
+  }
+
+  /** Must be called before a commit during which entries are read, so that they are read as they were before it. */
   refresh(): void {
+    if (!this.#isExpired) return
+    this.#isExpired = false
     this.#clearBranches()
     this.#meta = this.#readMeta()
   }
 
   /** Returns a copy of the data of a key, or undefined if the tree does not have it. Throws UnreadablePageError. */
   read(key: number): Buffer | undefined {
+    this.refresh()
     const meta = this.#meta
     if (meta instanceof UnreadablePageError) throw meta
     const { root, depth: leafDepth } = meta.mainTree
