@@ -36,15 +36,31 @@ describe('EntryReader', () => {
         return aRecord(++revision, Buffer.alloc(size, `${revision} `))
       })
       const drop = [...values.keys()].filter(() => random() < 0.15)
-      const written = medium.write({ append, drop, ...(drop.length > 0 ? { floors: NO_FLOORS } : {}) })
-      expect(wrongRevisions(), `during commit ${commit}`).toEqual([])
+      const isBlocking = random() < 0.5
+      const batch = { append, drop, ...(drop.length > 0 ? { floors: NO_FLOORS } : {}) }
+      const written = medium.write(batch, { isBlocking })
+      if (!isBlocking) expect(wrongRevisions(), `during commit ${commit}`).toEqual([])
       await written
       for (const key of drop) values.delete(key)
       for (const { revision: key, value } of append) values.set(key, value as Buffer)
+      if (random() < 0.5) continue // the next commit begins before any read
       expect(wrongRevisions(), `after commit ${commit}`).toEqual([])
       for (const key of [...drop, 0, revision + 1]) expect(medium.read(key)).toBeUndefined()
     }
     expect(values.size).toBeGreaterThan(100)
+    await medium.close()
+  })
+
+  it('reads the meta pages before a commit of another thread, whose meta page must not be read before it is durable', async () => {
+    const medium = await openLmdbMedium(dir)
+    medium.scan(() => {})
+    const append = [aRecord(1, Buffer.from('first'))]
+    await medium.write({ append, drop: [] }, { isBlocking: true })
+    const refresh = vi.spyOn(EntryReader.prototype, 'refresh')
+    const written = medium.write({ append: [], drop: [1], floors: NO_FLOORS })
+    expect(refresh).toHaveBeenCalledOnce()
+    refresh.mockRestore()
+    await written
     await medium.close()
   })
 
