@@ -10,7 +10,7 @@ import { openLmdbStore } from './lmdb.ts'
 import { inspectStore } from './records/inspect-store.ts'
 import { storeContract } from './store.contract.ts'
 import { bundleChild, type Child, type ChildProgram, runChild } from './testing/run-child.ts'
-import { advanceUntil, put, text } from './testing/store.fixture.ts'
+import { advanceUntil, joinNextBatch, put, text } from './testing/store.fixture.ts'
 
 const KILLS = Number(process.env.CRASH_KILLS ?? 10)
 const mountSkipMessage = skipReason(await probeThisMachine(), ['mount'])
@@ -90,6 +90,25 @@ describe('LMDB store', () => {
     const { blocks, size } = await stat(path)
     expect(blocks * 512).toBeGreaterThanOrEqual(size)
     await store.close()
+  })
+
+  it('extends its file for many small commits at once', async () => {
+    const dir = await createDir()
+    const store = await openLmdbStore({ dir, clock })
+    const sizes = new Set<number>()
+    for (let index = 0; index < 600; index++) {
+      if (index % 100 === 0) joinNextBatch(store)
+      await store.transact(() => [{ put: `k/${index}`, value: Buffer.alloc(1_000, `${index} `) }])
+      sizes.add(store.stats().bytesOnDisk)
+    }
+    expect(sizes.size).toBeLessThan(15)
+    await store.close()
+    expect(inspectStore({ path: join(dir, 'store.mdb') })).toMatchObject({ damagedRecords: [], damagedPages: [] })
+    const reopenedStore = await openLmdbStore({ dir, clock })
+    const { entries } = await reopenedStore.list({ prefix: 'k/' })
+    expect(entries).toHaveLength(600)
+    for (const { key, value } of entries) expect(value).toEqual(Buffer.alloc(1_000, `${key.slice(2)} `))
+    await reopenedStore.close()
   })
 
   it('reuses the disk space of compacted records', async () => {

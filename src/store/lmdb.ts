@@ -13,6 +13,7 @@ import { describeDiskSpace, requireWritableSpace } from '../base/disk-space.ts'
 import { ensureDirectory, syncDirectory } from '../base/files.ts'
 import { type DirectoryLock, lockDirectory } from './files/directory-lock.ts'
 import { changeOfFile, type FileIdentity, identifyFile } from './files/file-identity.ts'
+import { FileReserve } from './files/file-reserve.ts'
 import { STORE_FILE } from './files/lmdb-copy.ts'
 import { checkLmdbFile } from './files/lmdb-file.ts'
 import { ensureLockFile, lockFileOf } from './files/lmdb-lock-file.ts'
@@ -66,6 +67,12 @@ const DESCRIPTION_NAME: RecordName = [DESCRIPTION, 0]
 const HEADERS: { start: RecordName; end: RecordName } = { start: [HEADER, 0], end: [VALUE, 0] }
 
 const NOT_LAST = 'a value was not appended after all others'
+
+/** Larger commits extend the file themselves: they do it too seldom to pay for writing it twice. */
+const RESERVED_BYTES_MAX = 256 * 1024
+/** Pages that any commit may add: copies of those between the changed leaves and the root, and lists of free pages. */
+const PAGES_PER_COMMIT = 8
+const PAGE_BYTES = 4_096
 
 /** LMDB crashes if the disk becomes full while it opens a file. */
 const OPEN_BYTES_MIN = 2 ** 20
@@ -129,7 +136,7 @@ export async function openLmdbMedium(dir: string, onMigration?: LmdbStoreOptions
     })
     await chmod(path, 0o600) // the store contains Secrets
     const files = [identifyFile(path), identifyFile(lockFileOf(path))]
-    fd = openSync(path, 'r')
+    fd = openSync(path, 'r+')
     // If the newest transaction of LMDB is not the one that was checked, the headers are read through LMDB.
     const { lastTxnId } = db.getStats() as { lastTxnId: number }
     const collectedHeaders = collector.releaseHeaders() // even if unused: closures keep the collector alive
@@ -150,7 +157,7 @@ export async function openLmdbMedium(dir: string, onMigration?: LmdbStoreOptions
 interface LmdbMediumOptions {
   readonly db: Db
   readonly path: string
-  /** The open file, to read it without the memory map. */
+  /** The open file, to read it without the memory map, and to extend it. */
   readonly fd: number
   /** The files that LMDB has open: the store and its table of readers. */
   readonly files: readonly FileIdentity[]
@@ -166,6 +173,7 @@ class LmdbMedium implements Medium {
   readonly #files: readonly FileIdentity[]
   readonly #lock: DirectoryLock
   readonly #entries: EntryReader
+  readonly #reserve: FileReserve
   #headers: readonly NamedHeader[] | undefined
   #description = newDescription()
 
@@ -177,6 +185,7 @@ class LmdbMedium implements Medium {
     this.#lock = lock
     this.#headers = headers
     this.#entries = new EntryReader({ fd, keyBytes: NAME_BYTES, readKey: readSortKey })
+    this.#reserve = new FileReserve({ fd, usedBytes: () => this.#entries.usedBytes() })
   }
 
   /** Reads and checks the description of the store, or writes a new store's description. */
@@ -240,6 +249,8 @@ class LmdbMedium implements Medium {
   }
 
   async write(batch: MediumBatch, { isBlocking = false }: WriteOptions = {}): Promise<void> {
+    const bytes = newBytesMax(batch)
+    if (bytes <= RESERVED_BYTES_MAX) this.#reserve.prepare(bytes)
     await this.#whenCommitted(() => (isBlocking ? this.#commitBlocking(batch) : this.#commit(batch)))
     this.check() // the batch is lost if it was written to a file that no longer has a path
   }
@@ -373,6 +384,10 @@ class LmdbMedium implements Medium {
     }
   }
 }
+
+/** Returns by how many bytes a commit of the batch usually extends the file at most. */
+const newBytesMax = ({ append }: MediumBatch): number =>
+  append.reduce((bytes, { value }) => bytes + value.length + PAGE_BYTES, PAGES_PER_COMMIT * PAGE_BYTES)
 
 /**
  * Puts a value after all others (MDB_APPEND), so that LMDB fills pages instead of splitting them. Resolves with false if the

@@ -69,6 +69,12 @@ export class EntryReader {
     this.#meta = this.#readMeta()
   }
 
+  /** Returns the size of the pages that the last commit counts as used, or undefined if the meta pages cannot be read. */
+  usedBytes(): number | undefined {
+    this.refresh()
+    return this.#meta instanceof UnreadablePageError ? undefined : (this.#meta.lastPage + 1) * this.#reader.pageBytes
+  }
+
   /** Returns a copy of the data of a key, or undefined if the tree does not have it. Throws UnreadablePageError. */
   read(key: number): Buffer | undefined {
     this.refresh()
