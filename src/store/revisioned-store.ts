@@ -338,7 +338,7 @@ class RevisionedStore implements Store {
     try {
       await this.#medium.write({ append: records, drop, floors }, { isBlocking })
     } finally {
-      this.#pace.record(this.#clock.monotonicMs() - startedMs)
+      if (isBlocking) this.#pace.record(this.#clock.monotonicMs() - startedMs)
     }
     this.#values.forget(drop)
     this.#rejectedAtMs = undefined
