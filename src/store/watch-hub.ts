@@ -56,13 +56,19 @@ export class WatchHub {
     if (options.afterRevision === this.#options.revision()) this.#goLive(watcher)
     else this.#startReplay(watcher)
 
-    const revision = () => (watcher.state === 'live' ? this.#options.revision() : watcher.deliveredRevision)
-    return {
-      get revision() {
-        return revision()
-      },
-      close: () => this.#close(watcher),
-    }
+    return new OpenWatch(this, watcher)
+  }
+
+  revisionOf(watcher: Watcher): Revision {
+    return watcher.state === 'live' ? this.#options.revision() : watcher.deliveredRevision
+  }
+
+  close(watcher: Watcher): void {
+    if (watcher.state === 'closed') return
+    if (watcher.state === 'live') watcher.deliveredRevision = this.#options.revision()
+    watcher.state = 'closed'
+    this.#watchers.delete(watcher)
+    this.#liveWatchers.remove(watcher.prefix, watcher)
   }
 
   /** Delivers versions that have just become durable to the live watchers. */
@@ -165,16 +171,27 @@ export class WatchHub {
 
   #end(watcher: Watcher, reason: Error): void {
     if (watcher.state === 'closed') return
-    this.#close(watcher)
+    this.close(watcher)
     watcher.onEnd(reason)
   }
+}
 
-  #close(watcher: Watcher): void {
-    if (watcher.state === 'closed') return
-    if (watcher.state === 'live') watcher.deliveredRevision = this.#options.revision()
-    watcher.state = 'closed'
-    this.#watchers.delete(watcher)
-    this.#liveWatchers.remove(watcher.prefix, watcher)
+/** A class, because an object with a getter of its own takes several times the memory. */
+class OpenWatch implements Watch {
+  readonly #hub: WatchHub
+  readonly #watcher: Watcher
+
+  constructor(hub: WatchHub, watcher: Watcher) {
+    this.#hub = hub
+    this.#watcher = watcher
+  }
+
+  get revision(): Revision {
+    return this.#hub.revisionOf(this.#watcher)
+  }
+
+  close(): void {
+    this.#hub.close(this.#watcher)
   }
 }
 

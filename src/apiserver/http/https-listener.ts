@@ -114,8 +114,9 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
       outgoing.flushHeaders()
       if (incoming.method === 'HEAD') return void outgoing.end()
       streams.add(outgoing)
-      outgoing.on('close', () => streams.delete(outgoing))
-      response.stream(sinkOf(outgoing, pendingBytes, user), turn)
+      const sink = new ResponseSink(outgoing, pendingBytes, user)
+      sink.onClose(() => streams.delete(outgoing))
+      response.stream(sink, turn)
       if (isStopping) outgoing.end()
       return
     }
@@ -196,23 +197,60 @@ function toApiRequest(incoming: IncomingMessage, readBody: ReadBody): ApiRequest
   }
 }
 
-function sinkOf(outgoing: ServerResponse, pendingBytes: PendingBytes, user: string): StreamSink {
-  outgoing.on('drain', () => pendingBytes.remove(outgoing))
-  outgoing.once('close', () => pendingBytes.remove(outgoing))
-  return {
-    // An event may still arrive after the listener has ended the stream to stop.
-    write: (chunk) => {
-      if (outgoing.writableEnded) return
-      if (!outgoing.write(chunk)) pendingBytes.update(outgoing, outgoing.writableLength, user)
-    },
-    get pendingBytes() {
-      return outgoing.writableLength
-    },
-    onDrain: (run) => void (outgoing.writableNeedDrain ? outgoing.once('drain', run) : run()),
-    end: () => void outgoing.end(),
-    cut: () => void outgoing.destroy(),
+/** A class with one listener, because a server may have thousands of idle watches. */
+class ResponseSink implements StreamSink {
+  readonly #outgoing: ServerResponse
+  readonly #pendingBytes: PendingBytes
+  readonly #user: string
+  #closeCallbacks: (() => void)[] = []
+  #awaitsDrain = false
+
+  constructor(outgoing: ServerResponse, pendingBytes: PendingBytes, user: string) {
+    this.#outgoing = outgoing
+    this.#pendingBytes = pendingBytes
+    this.#user = user
     // Not the close event of the request, which is emitted as soon as its body has been read.
-    onClose: (run) => void outgoing.once('close', run),
+    outgoing.once('close', () => this.#onClosed())
+  }
+
+  get pendingBytes(): number {
+    return this.#outgoing.writableLength
+  }
+
+  write(chunk: Uint8Array): void {
+    // An event may still arrive after the listener has ended the stream to stop.
+    if (this.#outgoing.writableEnded || this.#outgoing.write(chunk)) return
+    this.#pendingBytes.update(this.#outgoing, this.#outgoing.writableLength, this.#user)
+    if (this.#awaitsDrain) return
+    this.#awaitsDrain = true
+    this.#outgoing.once('drain', () => {
+      this.#awaitsDrain = false
+      this.#pendingBytes.remove(this.#outgoing)
+    })
+  }
+
+  onDrain(run: () => void): void {
+    if (this.#outgoing.writableNeedDrain) this.#outgoing.once('drain', run)
+    else run()
+  }
+
+  end(): void {
+    this.#outgoing.end()
+  }
+
+  cut(): void {
+    this.#outgoing.destroy()
+  }
+
+  onClose(run: () => void): void {
+    this.#closeCallbacks.push(run)
+  }
+
+  #onClosed(): void {
+    this.#pendingBytes.remove(this.#outgoing)
+    const callbacks = this.#closeCallbacks
+    this.#closeCallbacks = []
+    for (const run of callbacks) run()
   }
 }
 

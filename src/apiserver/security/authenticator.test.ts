@@ -15,7 +15,7 @@ import { issueCertificate } from './certificate.ts'
 import { loadOrCreatePki, type Pki } from './pki.ts'
 import { parseRevocations } from './revocations.ts'
 import { staticTokenAuthenticator } from './static-tokens.ts'
-import { clientCertificateOf, servingTlsOptions } from './tls.ts'
+import { type ClientCertificate, clientCertificateOf, servingTlsOptions } from './tls.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1_000
 const root = mkdtempSync(join(tmpdir(), 'stowage-authenticate-'))
@@ -181,12 +181,37 @@ describe('a client certificate', () => {
   })
 
   it('authenticates its user on a resumed session', async () => {
-    const agent = server.agentFor({ tls: pki.viewer })
-    await server.send({ agent })
-    expect(await server.send({ agent })).toMatchObject({
+    const resumingServer = await startServer({ pki, clock: systemClock(), resumesSessions: true })
+    const agent = resumingServer.agentFor({ tls: pki.viewer })
+    await resumingServer.send({ agent })
+    const secondResponse = await resumingServer.send({ agent })
+    await resumingServer.close()
+    expect(secondResponse).toMatchObject({
       resumed: true,
       authentication: { is: 'authenticated', user: { name: 'stowage-viewer' } },
     })
+  })
+
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)('is verified again for each connection with %s', async (maxVersion) => {
+    const agent = server.agentFor({ tls: pki.viewer, maxVersion })
+    await server.send({ agent })
+    expect(await server.send({ agent })).toMatchObject({
+      resumed: false,
+      authentication: { is: 'authenticated', user: { name: 'stowage-viewer' } },
+    })
+  })
+
+  it('is one object for all connections if the handshakes have verified it', async () => {
+    const [first, second] = [await server.send({ tls: pki.viewer }), await server.send({ tls: pki.viewer })]
+    expect(second.connection).not.toBe(first.connection)
+    expect(second.certificateId).toBe(first.certificateId)
+    expect((await server.send({ tls: pki.admin })).certificateId).not.toBe(first.certificateId)
+  })
+
+  it('is an object for each connection if it is not trusted', async () => {
+    const tls = foreignPki.admin
+    const [first, second] = [await server.send({ tls }), await server.send({ tls })]
+    expect(second.certificateId).not.toBe(first.certificateId)
   })
 })
 
@@ -249,9 +274,11 @@ describe('a request without credentials', () => {
   })
 
   it('stays anonymous on a resumed session, even though Node.js reports it as authorized', async () => {
-    const agent = server.agentFor({})
-    await server.send({ agent })
-    const secondResponse = await server.send({ agent })
+    const resumingServer = await startServer({ pki, clock: systemClock(), resumesSessions: true })
+    const agent = resumingServer.agentFor({})
+    await resumingServer.send({ agent })
+    const secondResponse = await resumingServer.send({ agent })
+    await resumingServer.close()
     expect(secondResponse).toMatchObject({ resumed: true, authorized: true })
     expect(secondResponse.authentication).toEqual(anonymous)
   })
@@ -281,24 +308,51 @@ interface TestResponse {
   authentication: Authentication
   authorized: boolean
   resumed: boolean
+  /** The same for the same object. */
+  certificateId: number | undefined
   /** The client's port, which is the same for all requests on a connection. */
   connection: number
 }
 
+interface AgentSettings {
+  tls?: { cert: string; key: string }
+  keepAlive?: boolean
+  maxVersion?: 'TLSv1.2' | 'TLSv1.3'
+}
+
 type TestServer = Awaited<ReturnType<typeof startServer>>
 
-async function startServer({ pki, clock }: { pki: Pki; clock: Clock }) {
+const certificateIds = new WeakMap<ClientCertificate, number>()
+let lastCertificateId = 0
+
+function certificateIdOf(certificate: ClientCertificate): number {
+  const id = certificateIds.get(certificate) ?? ++lastCertificateId
+  certificateIds.set(certificate, id)
+  return id
+}
+
+interface ServerSettings {
+  pki: Pki
+  clock: Clock
+  /** Default: false, as in servingTlsOptions. */
+  resumesSessions?: boolean
+}
+
+async function startServer({ pki, clock, resumesSessions = false }: ServerSettings) {
   const { caCert } = await loadOrCreatePki({ dir: join(root, 'own'), clock: systemClock() })
   const authenticator = createAuthenticator({
     caCert,
     tokenAuthenticators: [staticTokenAuthenticator(pki.tokens)],
     clock,
   })
-  const httpsServer = https.createServer(servingTlsOptions(pki), (request, response) => {
+  const tlsOptions = { ...servingTlsOptions(pki), ...(resumesSessions ? { secureOptions: 0 } : {}) }
+  const httpsServer = https.createServer(tlsOptions, (request, response) => {
     const socket = request.socket as TLSSocket
+    const clientCert = clientCertificateOf(socket)
     const { authorization } = request.headers
     const body: TestResponse = {
-      authentication: authenticator.authenticate({ authorization, clientCert: clientCertificateOf(socket) }),
+      authentication: authenticator.authenticate({ authorization, clientCert }),
+      certificateId: clientCert && certificateIdOf(clientCert),
       authorized: socket.authorized,
       resumed: socket.isSessionReused(),
       connection: socket.remotePort!,
@@ -308,8 +362,8 @@ async function startServer({ pki, clock }: { pki: Pki; clock: Clock }) {
   await new Promise<void>((resolve) => httpsServer.listen(0, '127.0.0.1', resolve))
   const { port } = httpsServer.address() as AddressInfo
 
-  const agentFor = ({ tls, keepAlive = false }: { tls?: { cert: string; key: string }; keepAlive?: boolean }) =>
-    new https.Agent({ ca: pki.caCert, cert: tls?.cert, key: tls?.key, keepAlive })
+  const agentFor = ({ tls, keepAlive = false, maxVersion = 'TLSv1.3' }: AgentSettings) =>
+    new https.Agent({ ca: pki.caCert, cert: tls?.cert, key: tls?.key, keepAlive, maxVersion })
 
   const send = ({ tls, authorization, agent = agentFor({ tls }) }: TestRequest) =>
     new Promise<TestResponse>((resolve, reject) => {

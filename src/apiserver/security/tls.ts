@@ -1,5 +1,7 @@
 // The TLS options of the HTTPS listener, and access to the client certificate of a connection.
+import { constants } from 'node:crypto'
 import type { SecureContextOptions, TLSSocket, TlsOptions } from 'node:tls'
+import { LruCache } from '../../base/lru-cache.ts'
 import type { Pki } from './pki.ts'
 
 export interface ClientCertificate {
@@ -12,6 +14,8 @@ export interface ClientCertificate {
 /**
  * Returns the TLS options of the listener. Client certificates are optional, because clients may authenticate with a token
  * or stay anonymous. An untrusted certificate does not fail the handshake, so that the response can contain the reason.
+ * Sessions cannot be resumed: a resumed session keeps the verification of an earlier handshake, and its tickets, which contain
+ * the client certificate, grow the write buffer of each connection from 1.4 to 18 kB, which Node.js keeps.
  */
 export const servingTlsOptions = (
   pki: Pick<Pki, 'caCert' | 'servingCert' | 'servingKey'>,
@@ -22,9 +26,13 @@ export const servingTlsOptions = (
   requestCert: true,
   rejectUnauthorized: false,
   minVersion: 'TLSv1.2',
+  secureOptions: constants.SSL_OP_NO_TICKET,
 })
 
 const certificatesBySocket = new WeakMap<TLSSocket, ClientCertificate>()
+const SHARED_CERTIFICATES_MAX = 1_000
+/** Certificates that a handshake has verified, by fingerprint. Many connections have the same one. */
+const trustedCertificates = new LruCache<string, ClientCertificate>(SHARED_CERTIFICATES_MAX)
 
 /** Returns the same object for all requests on a connection, so that callers can use it as a cache key. */
 export function clientCertificateOf(socket: TLSSocket): ClientCertificate | undefined {
@@ -33,7 +41,10 @@ export function clientCertificateOf(socket: TLSSocket): ClientCertificate | unde
   // Node.js also sets `authorized` on a resumed session without a client certificate, so check for the certificate first.
   const x509 = socket.getPeerX509Certificate()
   if (!x509) return undefined
-  const clientCertificate = { der: x509.raw, isTrusted: socket.authorized }
+  // Clients can send any number of untrusted certificates, so these are not shared.
+  const sharedCertificate = socket.authorized ? trustedCertificates.get(x509.fingerprint256) : undefined
+  const clientCertificate = sharedCertificate ?? { der: x509.raw, isTrusted: socket.authorized }
+  if (socket.authorized) trustedCertificates.set(x509.fingerprint256, clientCertificate)
   certificatesBySocket.set(socket, clientCertificate)
   return clientCertificate
 }

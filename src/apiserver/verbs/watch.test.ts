@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { StreamSink, Turn } from '../http/messages.ts'
 import { createServerFixture, type Json, type ServerFixture } from '../server.fixture.ts'
 
@@ -240,6 +240,33 @@ describe('bookmarks', () => {
     await api.clock.advance(8_000)
     expect(bookmarksOf(watch.events)).toHaveLength(1)
     expect(watch.isEnded).toBe(false)
+  })
+
+  it('are sent every minute and before the end with a single timer at a time', async () => {
+    api = await createServerFixture()
+    const setTimer = vi.spyOn(api.clock, 'after')
+    const watch = await api.watch(
+      `${MAPS}?watch=1&allowWatchBookmarks=1&timeoutSeconds=150&resourceVersion=${api.store.revision}`,
+    )
+    const delays = () => setTimer.mock.calls.map(([ms]) => ms)
+    expect(delays()).toEqual([60_000])
+    await api.clock.advance(149_999)
+    expect(bookmarksOf(watch.events)).toHaveLength(3)
+    expect(delays()).toEqual(expect.arrayContaining([60_000, 60_000, 28_000, 2_000]))
+    expect(watch.isEnded).toBe(false)
+    await api.clock.advance(1)
+    expect(watch.isEnded).toBe(true)
+    expect(bookmarksOf(watch.events)).toHaveLength(3)
+  })
+
+  it('are not sent before the end of a very short watch', async () => {
+    api = await createServerFixture()
+    const watch = await api.watch(
+      `${MAPS}?watch=1&allowWatchBookmarks=1&timeoutSeconds=4&resourceVersion=${api.store.revision}`,
+    )
+    await api.clock.advance(4_000)
+    expect(watch.isEnded).toBe(true)
+    expect(watch.events).toEqual([])
   })
 
   it('mark the end of the initial events', async () => {

@@ -23,6 +23,8 @@ import { listObjects } from './list.ts'
 /** Maximum number of pending bytes. A client with more is disconnected and can resume from its last resourceVersion. */
 const WATCH_BACKLOG_BYTES_MAX = 16 * 1024 * 1024
 const BOOKMARK_INTERVAL_MS = 60_000
+/** With a bookmark this long before the end, a client that reconnects needs only a short replay. */
+const LAST_BOOKMARK_MS = 2_000
 /** Maximum size of a slice of initial events, which are written slice by slice. */
 const INITIAL_SLICE_EVENTS = 250
 const INITIAL_SLICE_BYTES = 128 * 1024
@@ -66,11 +68,12 @@ class WatchStream {
   readonly #sink: StreamSink
   /** The turn of the request, which lasts until the initial events are sent. */
   readonly #turn: Turn | undefined
-  readonly #timers = new Set<() => void>()
+  /** Cancels the only timer: a server may have thousands of idle watches. */
+  #cancelTimer = NOOP
   #watch: Watch | undefined
   #isEnded = false
   #hasSentColumns = false
-  #onStop = () => {}
+  #onStop = NOOP
 
   constructor(
     deps: WatchDeps,
@@ -96,7 +99,6 @@ class WatchStream {
       if (this.#isEnded) return
       this.#follow(startRevision)
       this.#scheduleEnd()
-      if (options.allowBookmarks) this.#scheduleBookmark()
     } catch (error) {
       this.#fail(error)
     }
@@ -141,11 +143,11 @@ class WatchStream {
       const check = () => {
         stallMs += CONTENDED_STALL_MS_MAX
         if (this.#turn?.isAwaited || stallMs >= INITIAL_STALL_MS_MAX) this.#cut()
-        else cancel = this.#after(CONTENDED_STALL_MS_MAX, check)
+        else this.#after(CONTENDED_STALL_MS_MAX, check)
       }
-      let cancel = this.#after(CONTENDED_STALL_MS_MAX, check)
+      this.#after(CONTENDED_STALL_MS_MAX, check)
       const resolveOnce = () => {
-        cancel()
+        this.#cancelTimer()
         resolve()
       }
       this.#onStop = resolveOnce
@@ -288,33 +290,26 @@ class WatchStream {
     this.#write(this.#encode('BOOKMARK', value, isObject ? resource.kind.type : partialObjectMetadata))
   }
 
-  #scheduleBookmark(): void {
-    this.#after(BOOKMARK_INTERVAL_MS, () => {
+  #scheduleEnd(): void {
+    const { clock, random } = this.#deps
+    const durationMs = 1_000 * (this.#request.options.timeoutSeconds || 1800 * (1 + random()))
+    this.#scheduleNext({ startMs: clock.monotonicMs(), durationMs, afterMs: 0 })
+  }
+
+  /** Schedules the next bookmark, or the end. The times are those since the start. */
+  #scheduleNext({ startMs, durationMs, afterMs }: { startMs: number; durationMs: number; afterMs: number }): void {
+    const nextMs = this.#request.options.allowBookmarks ? nextBookmarkMs(afterMs, durationMs) : durationMs
+    this.#after(startMs + nextMs - this.#deps.clock.monotonicMs(), () => {
+      if (nextMs === durationMs) return this.#end()
       if (this.#watch) this.#writeBookmark(this.#watch.revision)
-      this.#scheduleBookmark()
+      this.#scheduleNext({ startMs, durationMs, afterMs: nextMs })
     })
   }
 
-  #scheduleEnd(): void {
-    const seconds = this.#request.options.timeoutSeconds || 1800 * (1 + this.#deps.random())
-    const sendsBookmarks = this.#request.options.allowBookmarks
-    // With a bookmark two seconds before the end, a client that reconnects needs only a short replay.
-    if (sendsBookmarks && seconds > 4) {
-      this.#after((seconds - 2) * 1000, () => this.#watch && this.#writeBookmark(this.#watch.revision))
-    }
-    this.#after(seconds * 1000, () => this.#end())
-  }
-
-  #after(ms: number, run: () => void): () => void {
-    const cancel = this.#deps.clock.after(ms, () => {
-      this.#timers.delete(cancel)
+  #after(ms: number, run: () => void): void {
+    this.#cancelTimer = this.#deps.clock.after(Math.max(0, ms), () => {
       if (!this.#isEnded) run()
     })
-    this.#timers.add(cancel)
-    return () => {
-      this.#timers.delete(cancel)
-      cancel()
-    }
   }
 
   #write(chunk: Uint8Array): void {
@@ -345,10 +340,19 @@ class WatchStream {
     if (this.#isEnded) return
     this.#isEnded = true
     this.#watch?.close()
-    for (const cancel of this.#timers) cancel()
-    this.#timers.clear()
+    this.#cancelTimer()
     this.#onStop()
   }
+}
+
+const NOOP = () => {}
+
+/** Returns the time of the first bookmark after `afterMs`, or the duration if none is due before the end. */
+function nextBookmarkMs(afterMs: number, durationMs: number): number {
+  const regularMs = (Math.floor(afterMs / BOOKMARK_INTERVAL_MS) + 1) * BOOKMARK_INTERVAL_MS
+  const lastMs = durationMs - LAST_BOOKMARK_MS
+  const hasLast = lastMs > LAST_BOOKMARK_MS && lastMs > afterMs
+  return Math.min(regularMs, hasLast ? lastMs : durationMs, durationMs)
 }
 
 function statusOf(error: unknown) {
