@@ -4,6 +4,7 @@
 //   ..2026_01_31_10_20_30.123/  key, dir/key
 //   ..data -> ..2026_01_31_10_20_30.123
 //   key -> ..data/key           dir -> ..data/dir
+import { createHash } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import type { NodeDisk } from '../disk/disk.ts'
@@ -27,18 +28,19 @@ export interface ProjectedVersion {
   readonly fsGroup?: number
 }
 
-/** Returns the volume's path. `previous` contains the files that this agent last wrote to it, if any. */
+/** Writes the files unless `previousDigest`, that of the files that this agent last wrote to the volume, is theirs. */
 export async function writeProjectedVolume(
   uid: string,
   name: string,
   { files, hasSecrets, fsGroup }: ProjectedVersion,
-  previous: ReadonlyMap<string, ProjectedFile> | undefined,
+  previousDigest: string | undefined,
   { disk, paths, clock }: ProjectedVolumeDeps,
-): Promise<string> {
+): Promise<{ readonly path: string; readonly digest: string }> {
   const root = paths.projected(uid, name)
-  if (previous && areEqual(files, previous)) return root
+  const digest = digestOf(files)
+  if (digest === previousDigest) return { path: root, digest }
   await disk.makeDirectory(root, DIRECTORY_MODE)
-  if (hasSecrets && !previous) await disk.mountTmpfs(root).catch(() => {}) // without root privileges: files on disk
+  if (hasSecrets && previousDigest === undefined) await disk.mountTmpfs(root).catch(() => {}) // without root privileges: files on disk
   const version = await findUnusedName(root, { disk, clock })
   await disk.makeDirectory(join(root, version), DIRECTORY_MODE)
   for (const [path, file] of files) {
@@ -61,7 +63,7 @@ export async function writeProjectedVolume(
     const isDirectory = (await disk.kindOf(join(root, entry))) === 'directory'
     await (isDirectory ? disk.removeTree(join(root, entry)) : disk.removeFile(join(root, entry)))
   }
-  return root
+  return { path: root, digest }
 }
 
 /** Adds a number to the time if a version of that time exists, e.g. after the clock was set back. */
@@ -76,12 +78,14 @@ async function findUnusedName(
   }
 }
 
-function areEqual(files: ReadonlyMap<string, ProjectedFile>, previous: ReadonlyMap<string, ProjectedFile>): boolean {
-  if (files.size !== previous.size) return false
-  return [...files].every(([path, { content, mode, user }]) => {
-    const file = previous.get(path)
-    return file?.mode === mode && file.user === user && Buffer.compare(file.content, content) === 0
-  })
+/** Returns a digest of the paths, modes, owners and contents. The agent keeps it instead of the files, which may be large. */
+export function digestOf(files: ReadonlyMap<string, ProjectedFile>): string {
+  const hash = createHash('sha256')
+  for (const path of [...files.keys()].sort()) {
+    const { content, mode, user } = files.get(path)!
+    hash.update(JSON.stringify([path, mode, user ?? null, content.length])).update(content)
+  }
+  return hash.digest('base64')
 }
 
 /** Removes all projected volumes of the pod. */

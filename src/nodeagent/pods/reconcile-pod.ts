@@ -32,7 +32,7 @@ import { findIgnoredFields } from './ignored-fields.ts'
 import type { MountBackoff } from './mount-backoff.ts'
 import { type PodView, type StatusOptions, statusOf, statusPatch, viewOfAll } from './pod-status.ts'
 import { prepareSubPaths } from './prepare-sub-paths.ts'
-import { type IssuedToken, type ProjectedFile, readProjectedFiles } from './projected-files.ts'
+import { type IssuedToken, readProjectedFiles } from './projected-files.ts'
 import { removeProjectedVolumes, writeProjectedVolume } from './projected-volumes.ts'
 import { type ResolveDeps, type ResolvedVolume, resolveVolume } from './resolve-volume.ts'
 import { type UsedVolume, usedVolumesOf } from './used-volumes.ts'
@@ -60,8 +60,8 @@ export interface MountedVolume extends VolumePath {
   readonly sizeLimit?: string
   /** The pod's labels and annotations when the files of a projected volume were read. */
   readonly podMetadata?: string
-  /** The files and tokens of a projected volume. */
-  readonly files?: ReadonlyMap<string, ProjectedFile>
+  /** The digest of the files of a projected volume, and its tokens. */
+  readonly filesDigest?: string
   readonly tokens?: ReadonlyMap<string, IssuedToken>
   /** Delay until the expansion is retried. */
   readonly expandInMs?: number
@@ -221,7 +221,7 @@ function recordIgnoredFields(pod: Readonly<Stored<Pod>>, { events }: PodDeps): v
 function outcomeOf(volumes: ReadonlyMap<string, MountedVolume>, deps: PodDeps): Outcome {
   const expandInMs = Math.min(...[...volumes.values()].map((volume) => volume.expandInMs ?? Number.POSITIVE_INFINITY))
   const republishMs = anyRequiresRepublish(volumes, deps) ? REPUBLISH_INTERVAL_MS : Number.POSITIVE_INFINITY
-  const isProjected = [...volumes.values()].some(({ files }) => files)
+  const isProjected = [...volumes.values()].some(({ filesDigest }) => filesDigest)
   if (expandInMs < republishMs)
     return retryAfter(expandInMs, 'a volume expansion is retried', { operation: 'ExpandNode' })
   if (republishMs === REPUBLISH_INTERVAL_MS) return checkAfter(REPUBLISH_INTERVAL_MS, 'a driver requires republishing')
@@ -322,15 +322,16 @@ async function mountProjected(
   const podMetadata = JSON.stringify([labels, annotations])
   const isCurrent =
     previous?.podMetadata === podMetadata && publishedMs - previous.publishedMs < PROJECTION_REFRESH_INTERVAL_MS
-  if (previous?.files && isCurrent) return previous
+  if (previous?.filesDigest && isCurrent) return previous
   try {
     const { files, tokens } = await readProjectedFiles(pod, resolved.projections, previous?.tokens ?? new Map(), deps)
     const hasSecrets = resolved.projections.sources.some(({ secret }) => secret)
     const { fsGroup } = pod.spec?.securityContext ?? {}
-    const path = await writeProjectedVolume(uid, name, { files, hasSecrets, fsGroup }, previous?.files, deps)
-    return { path, isDevice: false, readOnly: true, publishedMs, podMetadata, files, tokens }
+    const version = { files, hasSecrets, fsGroup }
+    const { path, digest } = await writeProjectedVolume(uid, name, version, previous?.filesDigest, deps)
+    return { path, isDevice: false, readOnly: true, publishedMs, podMetadata, filesDigest: digest, tokens }
   } catch (error) {
-    if (!previous?.files) throw error
+    if (!previous?.filesDigest) throw error
     const message = `MountVolume.SetUp failed for volume "${name}" : ${(error as Error).message}`
     deps.events.record(podKind, pod, { type: 'Warning', reason: 'FailedMount', message })
     return { ...previous, publishedMs, podMetadata }
