@@ -107,7 +107,7 @@ describe('stowage why', () => {
     expect(text.out.replace(/\d+ s\b/g, 'N s')).toBe(
       '✖ pvc/orders: the provisioner disk.example could not create the volume [ProvisioningFailed]\n' +
         '└─✖ Component/provisioner: Provision: attempt 4 failed N s ago: the pool is full; CreateVolume of disk.example ' +
-        'answered ResourceExhausted; final: nothing was changed, and the call is repeated; the next attempt starts in N s [LastAnswer]\n' +
+        'returned ResourceExhausted; final: nothing was changed, and the call is repeated; the next attempt starts in N s [LastAnswer]\n' +
         '    → after removing the cause, retry at once: stowage retry pvc/orders -n shop\n',
     )
     const yaml = await why('viewer', 'pvc/orders', '-n', 'shop', '-o', 'yaml')
