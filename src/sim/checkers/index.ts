@@ -45,7 +45,7 @@ export interface CheckersOptions {
 export interface Checkers {
   /** Wraps the client of each incarnation of a process. */
   wrapClient(process: string, client: Client): Client
-  /** Returns the violations in the current state, if the system is at rest. */
+  /** Returns the violations in the current state. The system must be at rest. */
   problems(): readonly Problem[]
   /** Counts rejected writes from now on: at rest there should be few. */
   watchRetries(): void

@@ -29,8 +29,8 @@ export const findProblems = (context: AtRestContext): Problem[] => [
 ]
 
 /**
- * Checks that every quota has been counted. ../quotas.ts checks the figures at every commit. Without atomic commits the
- * quota controller leaves counting to the server, which counts a quota with the next write that needs it.
+ * Checks that every quota has been counted; ../quotas.ts checks the figures at every commit. Without atomic commits nothing is
+ * checked: the quota controller leaves counting to the server, which counts a quota with the next write that needs it.
  */
 const findQuotaProblems = ({ system, view }: AtRestContext): Problem[] =>
   [...(system.setup.commits === 'atomic' ? view.quotas : [])].flatMap(([key, { spec, status }]) => {
