@@ -477,7 +477,7 @@ function testDriverContract(backend: BackendName): void {
       expect((await fixture.csi.controller.getSnapshot({ snapshotId })).snapshot?.readyToUse).toBe(false)
       const source = { type: { case: 'snapshot' as const, value: { snapshotId } } }
       expect(await outcomeOf(fixture.create('from-lost', { source }))).toMatch(
-        /^FAILED_PRECONDITION: Snapshot .* cannot be restored\. Its (file|directory) .* is missing/,
+        /^FAILED_PRECONDITION: Snapshot .* cannot be restored\. The (file|directory) .* of the snapshot is missing/,
       )
       await fixture.csi.controller.deleteSnapshot({ snapshotId })
       await fixture.remove(id)
