@@ -31,7 +31,7 @@ const FIRST_WARM_UP_MS = 2_000
 const WARM_UP_MS = 200
 /** Turn of creates or echoes. It is short, because the speed of the machine changes from second to second. */
 const TURN_MS = 150
-const COMMIT_MS = 400
+const COMMIT_MEASURE_MS = 400
 const CREATING_CLIENTS = [1, 16, 256]
 const GETTING_CLIENTS = 16
 /** Claims per namespace. The last number is reported as a figure. */
@@ -40,7 +40,7 @@ const LISTED_CLAIMS = [1_000, 3_000, 10_000]
 const WATCHERS = [100, 300, 1_000]
 const FAN_OUT_CREATES = 25
 const FULL_DIRECTORY_CLAIMS = 100_000
-const IDLE_MS = 2_000
+const IDLE_DELAY_MS = 2_000
 
 const CREATE_RATIO_MIN = 0.4
 const READY_MS_MAX = { empty: 500, full: 3_000 }
@@ -141,7 +141,7 @@ async function measureCreates({
       turnMs: TURN_MS,
     })
     const commits = Array.from({ length: size.rounds }, () =>
-      measureGroupCommit({ dir, valueBytes, writers: clients, measureMs: COMMIT_MS }),
+      measureGroupCommit({ dir, valueBytes, writers: clients, measureMs: COMMIT_MEASURE_MS }),
     )
     const name = `durable creates, ${clients} client${clients > 1 ? 's' : ''}`
     const value = medianOf(rates[0]!)
@@ -286,7 +286,7 @@ interface StartMeasurement {
 
 async function measureStart(options: { dataDir: string; profileDir?: string }): Promise<StartMeasurement> {
   const server: ServerProcess = await startServer(options)
-  await systemClock().sleep(IDLE_MS)
+  await systemClock().sleep(IDLE_DELAY_MS)
   const measurement = { readyMs: server.readyMs, memory: server.memory() }
   await server.stop()
   return measurement

@@ -27,7 +27,7 @@ const ETCD_CALLERS = {
   short: { callers: 256, warmUpMs: 1_000, measureMs: 1_000 },
   long: { callers: 256, warmUpMs: 3_000, measureMs: 3_000 },
 }
-const COMMIT_MS = 400
+const COMMIT_MEASURE_MS = 400
 const FOLLOWED_CLAIMS = 2_000
 /** Fits into the watch backlog of the server: a larger burst would also measure reconnects. */
 const BURST_CHANGES = 4_000
@@ -117,7 +117,7 @@ async function measureWriteLimit(
   { pair, dir, valueBytes }: { pair: Pair; dir: string; valueBytes: number },
 ): Promise<number> {
   if (store === 'memory') return callsPerSecond(await pair.inProcess.run({ do: 'put', ...CALLERS }))
-  return measureGroupCommit({ dir, valueBytes, writers: CALLERS.callers, measureMs: COMMIT_MS })
+  return measureGroupCommit({ dir, valueBytes, writers: CALLERS.callers, measureMs: COMMIT_MEASURE_MS })
 }
 
 async function measureEvents(options: PartOptions): Promise<Figure[]> {
@@ -235,12 +235,12 @@ async function measureEtcd(options: PartOptions): Promise<Figure[]> {
   note('On etcd, the load, the API server and etcd share the processors; the limit runs without the API server.')
   const etcd = await startEtcd({ dir })
   const endpoint = etcd.endpoints[0]!
-  const onEtcd = await startWithKeys({
+  const onEtcd = await startWithEndpoint({
     dataDir: join(dir, 'on-etcd'),
     store: `etcd://${endpoint}${ETCD_PREFIX}`,
     profileDir,
   })
-  const embedded = await startWithKeys({ dataDir: join(dir, 'embedded') })
+  const embedded = await startWithEndpoint({ dataDir: join(dir, 'embedded') })
   const load = startRole<RequestsJob, LoadResult>('load')
   const etcdLoad = startRole<EtcdJob, Calls>('etcd')
   const { callers, ...times } = job
@@ -272,7 +272,7 @@ async function measureEtcd(options: PartOptions): Promise<Figure[]> {
   }
 }
 
-async function startWithKeys(options: ServerOptions): Promise<ServerProcess & { readonly endpoint: Endpoint }> {
+async function startWithEndpoint(options: ServerOptions): Promise<ServerProcess & { readonly endpoint: Endpoint }> {
   const server = await startServer(options)
   const pki = await loadOrCreatePki({ dir: join(options.dataDir, 'pki'), clock: systemClock() })
   return { ...server, endpoint: { port: server.port, ca: pki.caCert, ...pki.admin } }

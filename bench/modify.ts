@@ -235,7 +235,7 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
       watch: { method: 'GET', path: `${CLAIMS}?watch=1` },
       until: job.until,
     })
-  const hasCurrentClass = (className: string) => `"currentVolumeAttributesClassName":"${className}"`
+  const currentClassText = (className: string) => `"currentVolumeAttributesClassName":"${className}"`
   const requestClass = (className: string) => editRequest({ spec: { volumeAttributesClassName: className } })
 
   return {
@@ -283,12 +283,12 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
       }
     },
     change: (claims: number, className: string) =>
-      burst({ count: claims, after: 0, request: requestClass(className), until: hasCurrentClass(className) }),
+      burst({ count: claims, after: 0, request: requestClass(className), until: currentClassText(className) }),
     /** Sends edits at a fixed rate, whether earlier ones have finished or not. */
     async changeSlowly(claims: number, className: string): Promise<void> {
       const changedNames = new Set<string>()
       const watcher = await watchClaims(endpoint, (line) => {
-        if (line.includes(hasCurrentClass(className))) changedNames.add(nameIn(line))
+        if (line.includes(currentClassText(className))) changedNames.add(nameIn(line))
       })
       const connection = await openConnection(endpoint, () => {})
       const request = numberedRequest(requestClass(className))
@@ -300,7 +300,8 @@ async function openBench(options: PartOptions, { drivesInProcess }: { readonly d
         })
       }
       while (changedNames.size < claims) await waitUntil(performance.now() + 50)
-      for (const openConnection of [connection, watcher]) openConnection.close()
+      connection.close()
+      watcher.close()
     },
     /** Returns the peak use of a program while `run` runs, sampled every second, and the number of failed modifications. */
     async observePeaks(program: { readonly pid: number; cpuMs(): number }, run: () => Promise<unknown>) {

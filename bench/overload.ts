@@ -18,7 +18,8 @@ const PROBES = 300
 const PROBE_PAUSE_MS = 5
 /** Ends the probes of a slow server before PROBES are sent. */
 const PROBE_MS_MAX = 5_000
-const SETTLE_MS = 2_000
+/** From the end of an attack to the probe after it. */
+const PAUSE_AFTER_ATTACK_MS = 2_000
 const P99_MS_MAX = 100
 const MEMORY_MB_MAX = 400
 /** The memory before the attack compared with the memory after it. */
@@ -140,7 +141,7 @@ async function measureAttack({ dir, profileDir, progress, note }: PartOptions, p
     const runningProbe = await probe(server, admin)
     const { statuses, closed } = await attacker.run({ do: 'stop' })
     note(`${name}: responses ${JSON.stringify(statuses)}, ${formatCount(closed)} connections closed by the server`)
-    await sleep(SETTLE_MS)
+    await sleep(PAUSE_AFTER_ATTACK_MS)
     const probeAfter = await probe(server, admin)
     const probeDuring = {
       p99Ms: Math.max(openingProbe.p99Ms, runningProbe.p99Ms),
@@ -159,7 +160,7 @@ interface Probe {
   readonly mb: number
 }
 
-/** Reads one object repeatedly as the administrator. */
+/** Reads one object repeatedly as the administrator, and samples the memory of the server. */
 async function probe(server: ServerProcess, endpoint: Endpoint): Promise<Probe> {
   const connection = await openConnection(endpoint, () => {})
   const request = Buffer.from(get('/api/v1/namespaces/default'))

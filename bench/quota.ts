@@ -27,7 +27,7 @@ const FULL_NAMESPACE_RATIO_MIN = 0.9
 const ETCD_RATIO_MIN = 0.4
 /** Longer than the turns on the embedded store, because a commit takes longer. */
 const ETCD_TURN_MS = 300
-const HARD = { persistentvolumeclaims: '100000000', 'requests.storage': '1Ei' }
+const HARD_LIMITS = { persistentvolumeclaims: '100000000', 'requests.storage': '1Ei' }
 const pathOf = (namespace: string) => `/api/v1/namespaces/${namespace}/persistentvolumeclaims`
 
 interface Namespace {
@@ -62,16 +62,16 @@ async function measureQuota({ dir, profileDir, isLong, progress }: PartOptions):
   const load = startRole<TurnsJob, TurnsResult>('load')
   try {
     const endpoint: Endpoint = { port: server.port, ca: pki.caCert, ...pki.admin }
-    let countedMs = 0
+    let firstCreateMs = 0
     for (const [name, { quotas }] of Object.entries(NAMESPACES)) {
       await post(endpoint, '/api/v1/namespaces', { metadata: { name } })
       for (let number = 0; number < quotas; number++) {
-        const quota = { metadata: { name: `quota-${number}` }, spec: { hard: HARD } }
+        const quota = { metadata: { name: `quota-${number}` }, spec: { hard: HARD_LIMITS } }
         await post(endpoint, `/api/v1/namespaces/${name}/resourcequotas`, quota)
       }
       const startMs = performance.now()
       await post(endpoint, pathOf(name), buildClaim('first'))
-      countedMs = performance.now() - startMs
+      firstCreateMs = performance.now() - startMs
     }
     progress(`${rounds} rounds of creates in all namespaces`)
     const body = JSON.stringify(buildClaim(`claim-${NUMBER}`))
@@ -83,7 +83,7 @@ async function measureQuota({ dir, profileDir, isLong, progress }: PartOptions):
       warmUpMs: WARM_UP_MS,
       turnMs: TURN_MS,
     })
-    return figuresOf(rates, countedMs)
+    return figuresOf(rates, firstCreateMs)
   } finally {
     load.stop()
     await server.stop()
@@ -114,7 +114,7 @@ async function measureQuotaOnEtcd({
     const endpoint: Endpoint = { port: server.port, ca: pki.caCert, ...pki.admin }
     const names = ['none', 'one']
     for (const namespace of names) await post(endpoint, '/api/v1/namespaces', { metadata: { name: namespace } })
-    const quota = { metadata: { name: 'quota' }, spec: { hard: HARD } }
+    const quota = { metadata: { name: 'quota' }, spec: { hard: HARD_LIMITS } }
     await post(endpoint, '/api/v1/namespaces/one/resourcequotas', quota)
     progress(`${rounds} rounds of creates on etcd with and without a quota`)
     const body = JSON.stringify(buildClaim(`claim-${NUMBER}`))
@@ -139,8 +139,8 @@ async function measureQuotaOnEtcd({
 /** A Latin square: over six rounds each namespace has every position once, and follows each of the others once. */
 const orderOf = (round: number): number[] => [0, 1, 5, 2, 4, 3].map((position) => (position + round) % NAMES.length)
 
-/** `countedMs` is the time of the first create in the last namespace. */
-function figuresOf(rates: TurnsResult['rates'], countedMs: number): Figure[] {
+/** `firstCreateMs` is the time of the first create in the last namespace. */
+function figuresOf(rates: TurnsResult['rates'], firstCreateMs: number): Figure[] {
   const rateOf = (name: Name) => medianOf(rates[NAMES.indexOf(name)]!)
   const withoutQuota = { value: rateOf('none'), of: 'the same without a quota' }
   const figure = (description: string, name: Name, fields: Partial<Figure> = {}): Figure => ({
@@ -158,7 +158,11 @@ function figuresOf(rates: TurnsResult['rates'], countedMs: number): Figure[] {
       limit: { value: rateOf('one'), of: 'the same in a new namespace' },
       target: { ratioMin: FULL_NAMESPACE_RATIO_MIN },
     }),
-    { name: `first create after a new quota, with ${formatCount(LAST.claims)} claims`, unit: 'ms', value: countedMs },
+    {
+      name: `first create after a new quota, with ${formatCount(LAST.claims)} claims`,
+      unit: 'ms',
+      value: firstCreateMs,
+    },
     toUnitGrowthFigure('a create under a quota', { of: 'existing claims', points }),
   ]
 }

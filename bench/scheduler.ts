@@ -31,7 +31,7 @@ const DRIVER = 'pools.csi.stowage.dev'
 const CLIENTS = 64
 const SHORT = { warmUpPods: 500, decisions: 1_200, pods: 700, trackedPairs: 12, trackedClaims: 150 }
 const LONG = { warmUpPods: 500, decisions: 3_000, pods: 1_000, trackedPairs: 30, trackedClaims: 300 }
-/** By number of nodes. */
+/** Targets by number of nodes. */
 const DECISIONS_PER_SECOND_MIN: Readonly<Record<number, number>> = { 1000: 500, 5000: 200 }
 const PODS_PER_SECOND_MIN: Readonly<Record<number, number>> = { 1000: 200 }
 /** A decision may grow with the scored nodes, which are 5 times as many in a cluster 50 times as large; plus noise. */

@@ -35,13 +35,13 @@ const WORKERS = 100
 const ROUNDS = 2
 const ROUNDS_LONG = 5
 const CLIENTS = 64
-const LIMIT_MS = 5_000
+const LIMIT_MEASURE_MS = 5_000
 /** A round ends when no event has been created for this long. */
 const QUIET_MS = 3_000
 const ROUND_MS_MAX = 120_000
 /** Requests are counted from this long before the driver continues: sidecars send the first ones once the claims are created. */
 const REQUESTS_BEFORE_MS = 5_000
-const POLL_MS = 100
+const POLL_INTERVAL_MS = 100
 
 export const sidecarSuite: Suite = { isOptional: true, parts: { provisioning: measureSidecars } }
 
@@ -98,9 +98,9 @@ const SIDES: readonly Side[] = [
     user: 'upstream',
     async start({ cluster, dir, binDir, socket }) {
       const programs: Record<string, ChildProgram> = {}
-      const present = await readdir(binDir)
+      const presentNames = await readdir(binDir)
       for (const [name, flags] of Object.entries(UPSTREAM_FLAGS)) {
-        if (!present.includes(name)) continue
+        if (!presentNames.includes(name)) continue
         programs[name] = await startChildProgram({
           command: join(binDir, name),
           args: [
@@ -175,8 +175,8 @@ async function measureLimit({ admin }: StockCluster): Promise<number> {
         endpoint: admin,
         clients: CLIENTS,
         request,
-        warmUpMs: LIMIT_MS / 5,
-        measureMs: LIMIT_MS,
+        warmUpMs: LIMIT_MEASURE_MS / 5,
+        measureMs: LIMIT_MEASURE_MS,
       })
       secondsPerRequest.push(seconds / count)
     }
@@ -205,7 +205,7 @@ async function measureRound(
   const volumes = () => countObjects(admin, '/api/v1/persistentvolumes')
   const events = () => countObjects(admin, '/api/v1/events')
   const provision = async (namespace: string, claims: number): Promise<{ startMs: number; endMs: number }> => {
-    const expected = (await volumes()) + claims
+    const expectedCount = (await volumes()) + claims
     await sendAll(admin, [
       { method: 'POST', path: '/api/v1/namespaces', body: JSON.stringify({ metadata: { name: namespace } }) },
     ])
@@ -214,15 +214,15 @@ async function measureRound(
     await sleep(500) // until the claims are in the caches
     const startMs = Date.now()
     driver.signal('SIGCONT')
-    while ((await volumes()) < expected) {
+    while ((await volumes()) < expectedCount) {
       if (Date.now() - startMs > ROUND_MS_MAX) throw new Error(`${user} did not provision ${claims} volumes in time`)
-      await sleep(POLL_MS)
+      await sleep(POLL_INTERVAL_MS)
     }
     const endMs = Date.now()
-    for (let [count, sinceMs] = [-1, Date.now()]; Date.now() - sinceMs < QUIET_MS; await sleep(POLL_MS)) {
-      const current = await events()
-      if (current === count) continue
-      count = current
+    for (let [count, sinceMs] = [-1, Date.now()]; Date.now() - sinceMs < QUIET_MS; await sleep(POLL_INTERVAL_MS)) {
+      const eventCount = await events()
+      if (eventCount === count) continue
+      count = eventCount
       sinceMs = Date.now()
     }
     return { startMs, endMs }
@@ -240,12 +240,12 @@ async function measureRound(
     const cpuAfter: Record<string, number> = cpuOf()
     const memoryMb = Object.fromEntries(Object.entries(sidecars).map(([name, program]) => [name, program.residentMb()]))
     const requests = (await readAuditLog(cluster.auditLog)).filter((request) => request.user === user)
-    const measured = requests.filter(({ atMs }) => atMs >= startMs - REQUESTS_BEFORE_MS)
-    const result = resultOf(measured, startMs, memoryMb)
+    const measuredRequests = requests.filter(({ atMs }) => atMs >= startMs - REQUESTS_BEFORE_MS)
+    const result = resultOf(measuredRequests, startMs, memoryMb)
     const cpuText = Object.entries(cpuAfter)
       .map(([name, ms]) => `${name} ${((ms - (cpuBefore[name] ?? 0)) / CLAIMS).toFixed(2)} ms`)
       .join(', ')
-    const countText = [...countRequests(measured.filter(({ atMs }) => atMs >= startMs))]
+    const countText = [...countRequests(measuredRequests.filter(({ atMs }) => atMs >= startMs))]
       .map(([request, count]) => `${request} ${formatCount(count)}`)
       .join(', ')
     progress(`${round}: ${result.perSecond.toFixed(0)} volumes/s; processor time per volume: ${cpuText}`)

@@ -1,5 +1,5 @@
 // Builds the page of the console into dist/console/: scripts and styles with a hash in their names, so that browsers may keep
-// them, index.html, and a brotli and a gzip copy of each file.
+// them, index.html, and a brotli and a gzip copy of each script, style, page and SVG file.
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -9,7 +9,7 @@ import { build } from 'esbuild'
 const ROOT = new URL('..', import.meta.url).pathname
 const SOURCE = join(ROOT, 'src', 'console', 'page')
 const OUTPUT = join(ROOT, 'dist', 'console')
-const COMPRESSED = /\.(js|css|html|svg)$/
+const COMPRESSED_TYPES = /\.(js|css|html|svg)$/
 
 export async function buildConsolePage(version) {
   const { metafile } = await build({
@@ -33,7 +33,7 @@ export async function buildConsolePage(version) {
   })
   const outputs = Object.keys(metafile.outputs).map((path) => basename(path))
   await writeFile(join(OUTPUT, 'index.html'), await buildPage(outputs))
-  await Promise.all([...outputs, 'index.html'].filter((name) => COMPRESSED.test(name)).map(compress))
+  await Promise.all([...outputs, 'index.html'].filter((name) => COMPRESSED_TYPES.test(name)).map(compress))
 }
 
 /** Returns index.html with the names of the outputs in place of app.js and app.css. */
@@ -48,9 +48,9 @@ async function buildPage(outputs) {
 async function compress(name) {
   const path = join(OUTPUT, name)
   const content = await readFile(path)
-  const existing = await readdir(OUTPUT)
+  const existingNames = await readdir(OUTPUT)
   const isHashed = name !== 'index.html'
-  if (isHashed && existing.includes(`${name}.br`) && existing.includes(`${name}.gz`)) return
+  if (isHashed && existingNames.includes(`${name}.br`) && existingNames.includes(`${name}.gz`)) return
   const [brotli, gzipped] = await Promise.all([
     promisify(brotliCompress)(content, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: content.length } }),
     promisify(gzip)(content, { level: 9 }),

@@ -48,8 +48,8 @@ async function buildSdk(version) {
 /** Replaces relative links to files outside the package with their text. */
 async function removeOutsideLinks(page) {
   const text = await readFile(page, 'utf8')
-  const linkOrText = (link, text, path) => (existsSync(join(dirname(page), path)) ? link : text)
-  await writeFile(page, text.replaceAll(/\[([^\]]+)\]\((?![a-z]+:|#)([^)#]+)[^)]*\)/g, linkOrText))
+  const linkOrLabel = (link, label, path) => (existsSync(join(dirname(page), path)) ? link : label)
+  await writeFile(page, text.replaceAll(/\[([^\]]+)\]\((?![a-z]+:|#)([^)#]+)[^)]*\)/g, linkOrLabel))
 }
 
 async function buildScaffold(version) {
@@ -68,12 +68,12 @@ async function buildScaffold(version) {
 }
 
 /** Copies a folder of packages/ and the license, and sets the version. */
-async function copyPackage(name, version) {
-  const to = join(PACKAGES, name)
+async function copyPackage(folder, version) {
+  const to = join(PACKAGES, folder)
   await mkdir(to, { recursive: true })
-  await cp(join(ROOT, 'packages', name), to, { recursive: true })
+  await cp(join(ROOT, 'packages', folder), to, { recursive: true })
   await cp(join(ROOT, 'LICENSE'), join(to, 'LICENSE'))
   const manifest = JSON.parse(await readFile(join(to, 'package.json'), 'utf8'))
-  const { name: packageName, ...fields } = manifest
-  await writeFile(join(to, 'package.json'), `${JSON.stringify({ name: packageName, version, ...fields }, null, 2)}\n`)
+  const { name, ...fields } = manifest
+  await writeFile(join(to, 'package.json'), `${JSON.stringify({ name, version, ...fields }, null, 2)}\n`)
 }

@@ -17,10 +17,10 @@ const TESTS = ['src/base/heap/idle-collection.test.ts', 'test/tour.test.ts', 'te
 const SIMULATION = ['--from', '1', '--seeds', '30'] // about a minute
 
 const lines = process.argv.length > 2 ? process.argv.slice(2) : LINES
-const failed = []
-for (const line of lines) if (!(await passesOn(line))) failed.push(line)
-if (failed.length > 0) {
-  console.error(`Smoke suite failed on Node.js ${failed.join(', ')}.`)
+const failedLines = []
+for (const line of lines) if (!(await passesOn(line))) failedLines.push(line)
+if (failedLines.length > 0) {
+  console.error(`Smoke suite failed on Node.js ${failedLines.join(', ')}.`)
   process.exit(1)
 }
 

@@ -9,7 +9,7 @@ const ENTRY_POINTS = ['sdk/provisioner.d.ts', 'sdk/testing.d.ts']
 const ALL_TYPES = join(ROOT, 'dist', `types.all.${process.pid}`)
 const NEW_TYPES = join(ROOT, 'dist', `types.new.${process.pid}`)
 
-export async function writeTypes(types) {
+export async function writeTypes(typesDir) {
   for (const dir of [ALL_TYPES, NEW_TYPES]) await rm(dir, { recursive: true, force: true })
   const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc')
   const project = join(ROOT, 'scripts', 'types.tsconfig.json')
@@ -19,9 +19,9 @@ export async function writeTypes(types) {
     await mkdir(dirname(to), { recursive: true })
     await cp(file, to)
   }
-  await rm(types, { recursive: true, force: true })
-  await mkdir(dirname(types), { recursive: true })
-  await rename(NEW_TYPES, types)
+  await rm(typesDir, { recursive: true, force: true })
+  await mkdir(dirname(typesDir), { recursive: true })
+  await rename(NEW_TYPES, typesDir)
   await rm(ALL_TYPES, { recursive: true, force: true })
 }
 

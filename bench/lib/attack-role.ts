@@ -1,5 +1,5 @@
 // Attacks a server from a separate process, as one user: opens many connections and sends the text of the attack on each,
-// once or again after each response. The number of connections is fixed. The attack ends when the process ends.
+// once or again after each response. The number of connections is fixed. The attack ends with a stop job or with the process.
 import { connect, type TLSSocket } from 'node:tls'
 import type { Endpoint } from './http-connection.ts'
 
@@ -14,7 +14,7 @@ export interface Attack {
   readonly text: string
   /** Whether the responses are read. */
   readonly isRead: boolean
-  /** Sends the text again on a connection this long after the last response on it began. */
+  /** If `isRead`: sends the text again on a connection this long after each response on it begins. */
   readonly repeatMs?: number
 }
 
@@ -45,11 +45,11 @@ async function start(endpoint: Endpoint, attack: Attack): Promise<void> {
   ;[sockets, statuses, closedCount, isStopping] = [[], {}, 0, false]
   while (sockets.length < attack.connections) {
     const count = Math.min(CONCURRENT_HANDSHAKES, attack.connections - sockets.length)
-    sockets.push(...(await Promise.all(Array.from({ length: count }, () => attackOnce(endpoint, attack)))))
+    sockets.push(...(await Promise.all(Array.from({ length: count }, () => openAttackConnection(endpoint, attack)))))
   }
 }
 
-async function attackOnce({ port, ca, cert, key }: Endpoint, attack: Attack): Promise<TLSSocket> {
+async function openAttackConnection({ port, ca, cert, key }: Endpoint, attack: Attack): Promise<TLSSocket> {
   const socket = connect({ host: '127.0.0.1', port, ca, cert, key, session })
   socket.on('session', (ticket) => (session = ticket))
   socket.on('error', () => {}) // the server may close the connection at any time

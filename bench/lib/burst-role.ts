@@ -108,7 +108,7 @@ async function openBurst(job: BurstJob): Promise<() => Promise<BurstResult>> {
   }
 }
 
-/** Reads a watch. Resumes from the last received version if the server closes a watch that falls behind. */
+/** Reads a watch. Resumes from the last received version if the connection breaks: the server closes watches that fall behind. */
 async function follow(
   endpoint: Endpoint,
   { method, path }: RequestText,

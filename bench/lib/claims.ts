@@ -31,7 +31,7 @@ export function storedClaim(name: string, namespace: string): Buffer {
   return encodeStored(object)
 }
 
-/** Returns a stored claim that is bound and in use, with managed fields. */
+/** Returns the name and the stored value of a bound claim with managed fields. */
 export function boundClaim({ number, namespace, change }: { number: number; namespace: string; change: number }) {
   const name = `data-orders-${String(number).padStart(6, '0')}`
   const { metadata, spec } = buildClaim(name)
@@ -63,7 +63,7 @@ export function boundClaim({ number, namespace, change }: { number: number; name
   return { name, value: encodeStored(object) }
 }
 
-/** Returns the stored volume of the claim with that number. */
+/** Returns the name and the stored value of the volume of the claim with that number. */
 export function boundVolume(number: number, namespace: string) {
   const { name: claimName } = boundClaim({ number, namespace, change: 0 })
   const uid = `7c9e6679-7425-40de-944b-${String(number).padStart(12, '0')}`

@@ -42,7 +42,10 @@ export interface MissingFigure {
   readonly message: string
 }
 
-/** Returns the ratio to the limit. 1 is as good as the limit, and 0.5 half as good, for rates, times and sizes. */
+/**
+ * Returns the ratio to the limit, or undefined for an exponent or without a limit. 1 is as good as the limit, and 0.5 half as
+ * good, for rates, times and sizes.
+ */
 export const ratioOf = (figure: Figure): number | undefined => computeRatio(figure, figure.limit)
 
 export const peerRatioOf = (figure: Figure): number | undefined => computeRatio(figure, figure.peer)

@@ -18,7 +18,10 @@ export interface ResponseSummary {
 export interface Connection {
   /** Sends one request; the next may follow after its response. */
   send(request: Uint8Array, onResponse: (response: ResponseSummary) => void): void
-  /** Sends a watch request; `onLines` receives the number of new lines. Resolves when the response headers arrive. */
+  /**
+   * Sends a watch request; `onLines` receives the number of new lines. Resolves when the response headers arrive. Lines that
+   * arrive together with the headers are not counted.
+   */
   follow(request: Uint8Array, onLines: (count: number) => void): Promise<void>
   /** Like `follow`, but passes the text of each line. */
   read(request: Uint8Array, onLine: (line: string) => void): Promise<void>

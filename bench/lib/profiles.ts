@@ -15,7 +15,10 @@ import { escapeXml } from './svg.ts'
 const PROFILE = '.cpuprofile'
 let profileCount = 0
 
-/** Returns flags of Node.js. Each process has its own directory, because its threads write profiles too. */
+/**
+ * Returns the flags with which Node.js writes CPU profiles below `dir`, or none without `dir`. Each process has its own
+ * directory, because its threads write profiles too.
+ */
 export const profileFlags = (dir: string | undefined, program: string): string[] =>
   dir === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', join(dir, `${program}-${++profileCount}`)]
 

@@ -19,7 +19,7 @@ export interface ServerOptions {
   readonly dataDir: string
   /** The value of --store. Default: the embedded store in dataDir. */
   readonly store?: string
-  /** Where to write a CPU profile when it stops. */
+  /** Where the server writes a CPU profile when it stops. */
   readonly profileDir?: string
   /** `up` also runs the controllers. Default: `server`. */
   readonly command?: 'server' | 'up'
@@ -32,7 +32,7 @@ export interface ServerOptions {
 
 /** The flags of Node.js that bin/stowage, which `npm start` calls, sets for servers. */
 export const NPM_START_FLAGS: readonly string[] = ['--max-semi-space-size=16']
-/** The flags that it sets for agents. */
+/** The flags of Node.js that bin/stowage sets for agents. */
 const NODE_START_FLAGS: readonly string[] = ['--max-semi-space-size=4']
 
 /** Returns the flags that bin/stowage of another build sets for servers. */
@@ -176,7 +176,7 @@ export async function startConsole(kubeconfig: string): Promise<Program & { read
 
 export interface Program {
   readonly pid: number
-  /** Its output until it was ready. */
+  /** The standard output of the program until it was ready. */
   readonly output: string
   /** CPU time used so far. */
   cpuMs(): number
@@ -192,7 +192,7 @@ interface ProgramOptions {
   readonly nodeFlags?: readonly string[]
   /** In addition to this process's environment. */
   readonly env?: Readonly<Record<string, string>>
-  /** Decides by the output so far. Default: the first line on stdout. */
+  /** Whether the program is ready, by its output so far. Default: after the first line on stdout. */
   readonly isReady?: (output: { readonly stdout: string; readonly stderr: string }) => boolean
 }
 

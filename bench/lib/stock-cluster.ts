@@ -22,7 +22,7 @@ export interface StockCluster {
 
 interface StockClusterOptions {
   readonly dir: string
-  /** Where kube-apiserver is. */
+  /** The directory of kube-apiserver. */
   readonly binDir: string
   /** Administrators with tokens, whose requests are audited. */
   readonly users: readonly string[]

@@ -1,4 +1,4 @@
-// Reads the configuration of the image from the last stage of the Dockerfile, so that both images are configured alike.
+// Reads the configuration of the image from the last stage of the Dockerfile, for the image that build-image.mjs assembles.
 // Supports the instructions that configure an image, in the forms that the Dockerfile uses: lists as JSON, one variable per line.
 
 /** Returns the field `config` of an OCI image. `args` are build arguments, which replace the defaults of ARG. */
