@@ -43,10 +43,10 @@ describe('attributes of a volume in use', () => {
   const createClass = (name: string, parameters: object) =>
     server.call('POST', CLASSES, { metadata: { name }, driverName: DRIVER, parameters })
   const getClaim = async (name: string) => (await server.call('GET', `${CLAIMS}/${name}`)).json
-  const status = async (name: string) => (await getClaim(name)).status
+  const getStatus = async (name: string) => (await getClaim(name)).status
   const patchClaim = async (name: string, spec: object) => {
-    const { status: code, text } = await server.call('PATCH', `${CLAIMS}/${name}`, { spec }, MERGE)
-    expect([code, code === 200 ? '' : text]).toEqual([200, ''])
+    const { status, text } = await server.call('PATCH', `${CLAIMS}/${name}`, { spec }, MERGE)
+    expect([status, status === 200 ? '' : text]).toEqual([200, ''])
   }
   const getVolume = async (name: string) =>
     (await server.call('GET', `/api/v1/persistentvolumes/${(await getClaim(name)).spec.volumeName}`)).json
@@ -86,23 +86,23 @@ describe('attributes of a volume in use', () => {
   it('VAC-5 VAC-6 VAC-7 VAC-9 changes the class of a volume in use, keeps its limits if the driver rejects the new class, and protects a class in use', async () => {
     await startPodWithClaim('orders', { volumeAttributesClassName: 'silver' })
     expect(await getLimits('orders')).toBe('500 iops')
-    expect((await status('orders')).currentVolumeAttributesClassName).toBe('silver')
+    expect((await getStatus('orders')).currentVolumeAttributesClassName).toBe('silver')
 
     await patchClaim('orders', { volumeAttributesClassName: 'gold' })
-    await pollUntil(async () => (await status('orders')).currentVolumeAttributesClassName === 'gold')
+    await pollUntil(async () => (await getStatus('orders')).currentVolumeAttributesClassName === 'gold')
     expect(await getLimits('orders')).toBe('1000 iops and 100MiB/s')
     expect((await getVolume('orders')).spec.volumeAttributesClassName).toBe('gold')
     await waitForEvent('VolumeModifySuccessful', /^external resizer modified volume orders with vac gold successfully$/)
 
     await patchClaim('orders', { volumeAttributesClassName: 'odd' })
-    await pollUntil(async () => (await status('orders')).modifyVolumeStatus?.status === 'Infeasible')
+    await pollUntil(async () => (await getStatus('orders')).modifyVolumeStatus?.status === 'Infeasible')
     expect(await getLimits('orders')).toBe('1000 iops and 100MiB/s')
     await waitForEvent('VolumeModifyFailed', /Unknown mutable parameter "tier"/)
 
     await patchClaim('orders', { volumeAttributesClassName: 'silver' })
-    await pollUntil(async () => (await status('orders')).currentVolumeAttributesClassName === 'silver')
+    await pollUntil(async () => (await getStatus('orders')).currentVolumeAttributesClassName === 'silver')
     expect(await getLimits('orders')).toBe('500 iops and 100MiB/s')
-    expect((await status('orders')).conditions ?? []).toEqual([])
+    expect((await getStatus('orders')).conditions ?? []).toEqual([])
 
     await server.call('DELETE', `${CLASSES}/silver`)
     expect((await server.call('GET', `${CLASSES}/silver`)).json.metadata.deletionTimestamp).toBeDefined()
@@ -118,18 +118,18 @@ describe('attributes of a volume in use', () => {
       ['100', '10Mi'],
     ]) {
       await patchClaim('logs', { resources: { requests: { iops, throughput } } })
-      await pollUntil(async () => (await status('logs')).capacity.iops === iops)
-      expect((await status('logs')).capacity).toMatchObject({ iops, throughput })
-      expect((await status('logs')).allocatedResourceStatuses).toBeUndefined()
+      await pollUntil(async () => (await getStatus('logs')).capacity.iops === iops)
+      expect((await getStatus('logs')).capacity).toMatchObject({ iops, throughput })
+      expect((await getStatus('logs')).allocatedResourceStatuses).toBeUndefined()
       expect((await getVolume('logs')).spec.capacity).toMatchObject({ iops, throughput })
       expect(await getLimits('logs')).toBe(`${iops} iops and ${throughput}B/s`)
     }
     await patchClaim('logs', { volumeAttributesClassName: 'gold' })
-    await pollUntil(async () => (await status('logs')).modifyVolumeStatus?.status === 'Infeasible')
+    await pollUntil(async () => (await getStatus('logs')).modifyVolumeStatus?.status === 'Infeasible')
     await waitForEvent('VolumeModifyFailed', /requests 100 iops.*specifies iops "1000"/)
     expect(await getLimits('logs')).toBe('100 iops and 10MiB/s')
     await patchClaim('logs', { volumeAttributesClassName: null })
-    await pollUntil(async () => (await status('logs')).modifyVolumeStatus === undefined)
+    await pollUntil(async () => (await getStatus('logs')).modifyVolumeStatus === undefined)
     expect(await getLimits('logs')).toBe('100 iops and 10MiB/s')
   }, 60_000)
 

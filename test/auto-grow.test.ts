@@ -1,8 +1,8 @@
-// Fills a volume on a loop device with dd while it grows by itself, in `stowage up`: the file system is never full before the claim
-// has its maximum, and no size exceeds the maximum.
+// Fills a volume on a loop device with dd while it grows by itself, in `stowage up`: the file system is never full before the
+// claim has its maximum, and no size exceeds the maximum.
 //   AUTO_GROW_SECONDS=600 npx vitest run test/auto-grow.test.ts
-// A volume is measured when a pod mounts it, and then every one to two minutes: the first pod fills it beyond the threshold, and the
-// second one continues.
+// A volume is measured when a pod mounts it, and then every one to two minutes: the first pod fills it beyond the threshold,
+// and the second one continues.
 import { mkdtemp, realpath, rm, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ const seconds = Number(process.env.AUTO_GROW_SECONDS ?? 5)
 const skipMessage = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
 const CLAIM = '/api/v1/namespaces/default/persistentvolumeclaims/logs'
 const PODS = '/api/v1/namespaces/default/pods'
-const POLL_MS = 1_000
+const POLL_INTERVAL_MS = 1_000
 const MI = 1024 ** 2
 
 describe.skipIf(skipMessage)(`automatic growth${skipMessage ? ` (${skipMessage})` : ''}`, () => {
@@ -86,7 +86,7 @@ describe.skipIf(skipMessage)(`automatic growth${skipMessage ? ` (${skipMessage})
         })
       const getPod = async (name: string) => (await server.call('GET', `${PODS}/${name}`)).json
       await createPod('filler', 'dd if=/dev/zero of=/data/first bs=1M count=210 conv=fsync status=none')
-      while ((await getPod('filler')).status?.phase !== 'Succeeded') await pause(POLL_MS)
+      while ((await getPod('filler')).status?.phase !== 'Succeeded') await pause(POLL_INTERVAL_MS)
       await server.call('DELETE', `${PODS}/filler`)
       await createPod(
         'writer',
@@ -97,7 +97,7 @@ describe.skipIf(skipMessage)(`automatic growth${skipMessage ? ` (${skipMessage})
       let usedBytes = 0
       let startMs = Number.POSITIVE_INFINITY
       while (sizes.length < 2 || performance.now() < startMs + seconds * 1_000) {
-        await pause(POLL_MS)
+        await pause(POLL_INTERVAL_MS)
         const pod = await getPod('writer')
         const claim = (await server.call('GET', CLAIM)).json
         for (const size of [claim.spec.resources.requests.storage, claim.status?.capacity?.storage])

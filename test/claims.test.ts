@@ -52,7 +52,7 @@ describe.skipIf(!program && process.env.CI !== 'true')('provisioning with kubect
     await rm(dir, { recursive: true, force: true })
   })
 
-  it('PROV-3 provisions a directory for a claim of the class `directory` on a new data directory', async () => {
+  it('provisions a directory for a claim of the class `directory` on a new data directory', async () => {
     await apply(aClaim('orders', { storageClassName: 'directory' }))
     await waitUntilBound('orders')
     const { spec } = await getVolume('orders')
@@ -85,7 +85,7 @@ describe.skipIf(!program && process.env.CI !== 'true')('provisioning with kubect
     await pollUntil(async () => (await listDriverVolumes()).length === 0)
   })
 
-  it('PROV-10 reports errors in events on the claim', async () => {
+  it('PROV-6 PROV-9 reports a driver error and a missing class in events on the claim, and then provisions the claim', async () => {
     await driver.control.setRules([
       { method: 'CreateVolume', effect: { do: 'fail', code: 'OUT_OF_RANGE', message: 'at most 5Gi' } },
     ])

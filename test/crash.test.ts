@@ -65,7 +65,9 @@ describe('SIGKILL under write load', () => {
     const finalState = await listAll(server)
     verify(finalState, acknowledgedState, unansweredWrites, { seed, kill: KILLS })
     const watch = watchFrom(server, PATH, lastWatchedRevision || 1, TEST_OBJECTS_SELECTOR)
-    await watch.waitUntil((events) => (events.at(-1)?.revision ?? lastWatchedRevision) >= newestRevisionIn(finalState))
+    await watch.waitUntil(
+      (received) => (received.at(-1)?.revision ?? lastWatchedRevision) >= newestRevisionIn(finalState),
+    )
     watch.close()
     events.push(...(await watch.whenEnded()))
     expect(await server.stop()).toBe(0)

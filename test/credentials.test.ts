@@ -116,15 +116,15 @@ describe('a running server', () => {
     const otherDir = join(dir, 'other')
     const otherPki = await loadOrCreatePki({ dir: otherDir, clock: systemClock() })
     const { cert, key } = otherPki.admin
-    const status = async () => {
+    const requestWithOtherCertificate = async () => {
       const agent = new Agent({ ca: [server.ca, otherPki.caCert], cert, key })
       return requestStatus(agent).finally(() => agent.destroy())
     }
-    expect(await status()).toBe(401)
+    expect(await requestWithOtherCertificate()).toBe(401)
     await replaceFile('ca.crt', `${server.ca}${otherPki.caCert}`)
-    await pollUntil(async () => (await status()) === 200)
+    await pollUntil(async () => (await requestWithOtherCertificate()) === 200)
     await replaceFile('ca.crt', server.ca)
-    await pollUntil(async () => (await status()) === 401)
+    await pollUntil(async () => (await requestWithOtherCertificate()) === 401)
 
     const { hostname, port } = new URL(server.url)
     const servedFingerprint = async () => {

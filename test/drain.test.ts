@@ -18,7 +18,7 @@ import { SHARED_DRIVER, type SharedDriver, startSharedDriver } from './lost-node
 const VOLUMES_IN_CI = 6
 const volumeCount = Number(process.env.DRAINED_VOLUMES ?? VOLUMES_IN_CI)
 const [DRAINED, OTHER] = ['node-a', 'node-b'] as const
-const POLL_MS = 200
+const POLL_INTERVAL_MS = 200
 const POLLS_MAX = 3_000 // after this many, a wait has failed
 const skipMessage = skipReason(await probeThisMachine(), ['mount'])
 
@@ -129,7 +129,7 @@ describe.skipIf(skipMessage)(`stowage node drain${skipMessage ? ` (${skipMessage
         const logs = agents.map(({ name, log }) => `--- ${name}\n${log().slice(-3_000)}`)
         throw new Error(`timed out waiting until ${description}\n${server.log().slice(-3_000)}\n${logs.join('\n')}`)
       }
-      await pause(POLL_MS)
+      await pause(POLL_INTERVAL_MS)
     }
   }
   const readPods = () => listObjects(server, 'pods')
@@ -164,7 +164,7 @@ describe.skipIf(skipMessage)(`stowage node drain${skipMessage ? ` (${skipMessage
         while (isWatching) {
           for (const [volume, nodes] of await readMountedNodes({ shared, dirOf }))
             if (nodes.size > 1) doublyMounted.push(`${volume} on ${[...nodes].join(' and ')}`)
-          await pause(POLL_MS)
+          await pause(POLL_INTERVAL_MS)
         }
       })()
       const startMs = performance.now()

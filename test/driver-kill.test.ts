@@ -141,7 +141,7 @@ describe.skipIf(skipMessage)(`SIGKILL${skipMessage ? ` (${skipMessage})` : ''}`,
           answeredCalls++
           return response
         } catch (error) {
-          if (!(error instanceof CsiError) || !UNANSWERED.includes(error.codeName))
+          if (!(error instanceof CsiError) || !RETRIED_CODES.includes(error.codeName))
             throw new Error(`seed ${seed}: ${error}`)
           retries++
           await pause(60)
@@ -152,6 +152,6 @@ describe.skipIf(skipMessage)(`SIGKILL${skipMessage ? ` (${skipMessage})` : ''}`,
 })
 
 /** Codes after which a call is retried. */
-const UNANSWERED: readonly CsiFailureCode[] = ['UNAVAILABLE', 'CANCELLED', 'UNKNOWN', 'ABORTED']
+const RETRIED_CODES: readonly CsiFailureCode[] = ['UNAVAILABLE', 'CANCELLED', 'UNKNOWN', 'ABORTED']
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))

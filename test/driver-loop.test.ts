@@ -56,16 +56,21 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
     it.each([
       ['xfs', 128 * MIB, 300 * MIB],
       ['ext4', 1000, 16 * MIB],
-    ])('rounds up a size that is too small for %s, unless the limit is less', async (fsType, bytes, minimum) => {
-      const smallCreate = fixture.create('small', { fsType, bytes, limitBytes: minimum - 1 })
-      expect(await outcomeOf(smallCreate)).toMatch(new RegExp(`^OUT_OF_RANGE: A volume with ${fsType} needs at least`))
-      expect(await readdir(join(fixture.pool, 'volumes'))).toEqual([])
-      const id = await fixture.create('small', { fsType, bytes })
-      expect(await fixture.create('small', { fsType, bytes })).toBe(id)
-      const { volume } = await fixture.csi.controller.controllerGetVolume({ volumeId: id })
-      expect(volume?.capacityBytes).toBe(BigInt(minimum))
-      await fixture.remove(id)
-    })
+    ])(
+      'rounds up a size that is too small for %s, and rejects it if the limit is less than the minimum',
+      async (fsType, bytes, minimum) => {
+        const smallCreate = fixture.create('small', { fsType, bytes, limitBytes: minimum - 1 })
+        expect(await outcomeOf(smallCreate)).toMatch(
+          new RegExp(`^OUT_OF_RANGE: A volume with ${fsType} needs at least`),
+        )
+        expect(await readdir(join(fixture.pool, 'volumes'))).toEqual([])
+        const id = await fixture.create('small', { fsType, bytes })
+        expect(await fixture.create('small', { fsType, bytes })).toBe(id)
+        const { volume } = await fixture.csi.controller.controllerGetVolume({ volumeId: id })
+        expect(volume?.capacityBytes).toBe(BigInt(minimum))
+        await fixture.remove(id)
+      },
+    )
 
     it('keeps the exact size if it is not a multiple of the page size', async () => {
       const { id } = await fixture.use('uneven', { bytes: 300 * MIB + 777 })

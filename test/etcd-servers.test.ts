@@ -74,14 +74,17 @@ describe.skipIf(skipMessage)(`servers on etcd${skipMessage ? ` (skipped: ${skipM
       server.call('POST', '/apis/stowage.dev/v1/operationreports', {
         spec: { process: 'p', isComplete: true, operations },
       })
-    const listed = async (server: RunningServer) =>
+    const listOperations = async (server: RunningServer) =>
       (await server.call('GET', '/apis/stowage.dev/v1/namespaces/shop/operations')).json.items
     expect((await report(a, [operation])).status).toBe(201)
     const labels = { 'stowage.dev/server': new URL(a.url).host.replace(':', '-') }
-    await vi.waitFor(async () => expect(await listed(b)).toMatchObject([{ object, metadata: { labels } }]), 20_000)
-    expect(await listed(a)).toMatchObject([{ object }])
+    await vi.waitFor(
+      async () => expect(await listOperations(b)).toMatchObject([{ object, metadata: { labels } }]),
+      20_000,
+    )
+    expect(await listOperations(a)).toMatchObject([{ object }])
     await report(a, [])
-    await vi.waitFor(async () => expect(await listed(b)).toEqual([]), 20_000)
+    await vi.waitFor(async () => expect(await listOperations(b)).toEqual([]), 20_000)
   })
 
   it('SYS-8 accept the same credentials if they copy them, and issue their own certificates', async () => {
@@ -108,7 +111,7 @@ describe.skipIf(skipMessage)(`servers on etcd${skipMessage ? ` (skipped: ${skipM
     expect(certificate.checkIP('192.0.2.7')).toBe('192.0.2.7')
   })
 
-  it('create a default class, and with `up` a node named after the host', async () => {
+  it('create a default class, and with `up` a node that is named after the host and runs a pod with a claim', async () => {
     const server = await start('a')
     const classes = (await server.call('GET', '/apis/storage.k8s.io/v1/storageclasses')).json.items
     expect(classes).toMatchObject([
@@ -130,8 +133,8 @@ describe.skipIf(skipMessage)(`servers on etcd${skipMessage ? ` (skipped: ${skipM
     const namespacePath = '/api/v1/namespaces/default'
     expect((await server.call('POST', `${namespacePath}/persistentvolumeclaims`, claim)).status).toBe(201)
     expect((await server.call('POST', `${namespacePath}/pods`, pod)).status).toBe(201)
-    const phase = async () => (await server.call('GET', `${namespacePath}/pods/p`)).json.status?.phase
-    while ((await phase()) !== 'Running') await new Promise((resolve) => setTimeout(resolve, 50)) // until the test times out
+    const getPhase = async () => (await server.call('GET', `${namespacePath}/pods/p`)).json.status?.phase
+    while ((await getPhase()) !== 'Running') await new Promise((resolve) => setTimeout(resolve, 50)) // until the test times out
     expect((await server.call('DELETE', `${namespacePath}/pods/p`)).status).toBe(200)
     const isGone = async (path: string) => (await server.call('GET', path)).status === 404
     while (!(await isGone(`${namespacePath}/pods/p`))) await new Promise((resolve) => setTimeout(resolve, 50))

@@ -97,7 +97,7 @@ const get =
   (url: string, headers?: Record<string, string>): Send =>
   () =>
     api.get(url, headers)
-const yamlOf = (lines: string) => `metadata:\n  name: ${nextName()}\n${lines}`
+const yamlOf = (fields: string) => `metadata:\n  name: ${nextName()}\n${fields}`
 const lines = (count: number, text: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => `${text(index)}\n`).join('')
 

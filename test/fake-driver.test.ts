@@ -69,7 +69,7 @@ describe('fake driver process', () => {
     expect(await listVolumeNames()).toEqual([])
   })
 
-  it('can crash between the operation and the reply', async () => {
+  it('can crash between the operation and the response', async () => {
     await fake.control.setRules([{ method: 'CreateVolume', effect: { do: 'crash', when: 'after' } }])
     await expect(driver.controller.createVolume(request('a'))).rejects.toMatchObject({ codeName: 'UNAVAILABLE' })
     await fake.whenExited()

@@ -39,7 +39,7 @@ async function fillDisk(exceptBytes: number): Promise<string> {
 }
 
 it.skipIf(skipMessage)(
-  `SYS-1 stowage up on a full disk names the disk and the missing space${skipMessage ? ` (${skipMessage})` : ''}`,
+  `stowage up on a full disk names the disk and the missing space${skipMessage ? ` (${skipMessage})` : ''}`,
   async () => {
     await fillDisk(16 * 1_024)
     const dataDir = join(disk, 'data')
@@ -56,7 +56,7 @@ it.skipIf(skipMessage)(
 )
 
 it.skipIf(skipMessage)(
-  `SYS-1 a process that opens a store on a full disk exits with a message instead of a signal${skipMessage ? ` (${skipMessage})` : ''}`,
+  `a process that opens a store on a full disk exits with a message instead of a signal${skipMessage ? ` (${skipMessage})` : ''}`,
   async () => {
     const program = await bundleChild('hold-child.ts')
     for (const availableKib of [8, 16, 20, 64]) {

@@ -194,7 +194,15 @@ describe('an API server with feature gates and API versions', () => {
     await pollUntil(async () => (await getAttributes('fast')).iops === '700')
   })
 
-  it('SYS-15 fails to start if core/v1 is disabled', async () => {
+  it('fails to start if --runtime-config names an API version that does not exist', async () => {
+    const attempt = startServer({
+      dataDir: join(dir, 'unknown-version'),
+      flags: ['--runtime-config', 'storage.k8s.io/v9=false'],
+    })
+    await expect(attempt).rejects.toThrow(/there is no "storage\.k8s\.io\/v9"/)
+  })
+
+  it('fails to start if core/v1 is disabled', async () => {
     const attempt = startServer({ dataDir: join(dir, 'disabled-v1'), flags: ['--runtime-config', 'v1=false'] })
     await expect(attempt).rejects.toThrow(
       /v1 cannot be disabled: it is the only version of namespaces, claims and volumes/,

@@ -57,7 +57,7 @@ describe('a server process', () => {
     }
   })
 
-  it('SYS-1 keeps running if a second process starts on its directory, and the second prints the PID of the first and exits', async () => {
+  it('keeps running if a second process starts on its directory, and the second prints the PID of the first and exits', async () => {
     const firstServer = await start()
     const secondStart = promisify(execFile)(process.execPath, [
       await buildProgram(),
@@ -84,7 +84,7 @@ describe('a server process', () => {
     expect((await secondServer.call('GET', '/readyz')).text).toBe('ok')
   })
 
-  it('SYS-1 fails to start if the store of an existing directory is empty', async () => {
+  it('SYS-20 fails to start if the store of an existing directory is empty', async () => {
     const firstServer = await start()
     await firstServer.stop()
     await truncate(join(dataDir, 'store', 'store.mdb'), 0)

@@ -22,14 +22,14 @@ import { LOCAL_DRIVER, type LostNodesCluster, NODES, startLostNodesCluster } fro
 import { type ProvisioningLoad, startLoad } from './lost-nodes/load.ts'
 import { SHARED_DRIVER } from './lost-nodes/shared-driver.ts'
 
-/** How the node is lost. Each is a way in which machines fail. */
+/** The ways in which the test loses a node. */
 const LOSSES = ['crashed with its mounts', 'cut off, then powered off', 'cut off for a while', 'powered off'] as const
 type Loss = (typeof LOSSES)[number]
 
 const LOSSES_IN_CI = 2
 const lossCount = Number(process.env.LOST_NODES ?? LOSSES_IN_CI)
 const SET_SIZE = 3
-const POLL_MS = 100
+const POLL_INTERVAL_MS = 100
 const POLLS_MAX = 1_200 // after this many, a wait has failed
 /** Claims that each of the other nodes must provision before the loss, and again while the node is lost. */
 const CLAIMS_PER_TURN = lossCount > LOSSES_IN_CI ? 8 : 2
@@ -126,7 +126,7 @@ describe.skipIf(skipMessage)(`lost nodes${skipMessage ? ` (${skipMessage})` : ''
       expect(violations).toEqual([])
       expect(load.problems).toEqual([])
       if (polls === POLLS_MAX) throw new Error(`timed out waiting until ${description}\n${await describeCluster()}`)
-      await pause(POLL_MS)
+      await pause(POLL_INTERVAL_MS)
     }
   }
   async function describeCluster(): Promise<string> {

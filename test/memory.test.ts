@@ -11,7 +11,7 @@ const COMMIT_WRITES = 500
 /** Fills the caches of decoded objects. Their size differs by up to 6 MB between starts: 60 bytes per further object. */
 const FIRST_OBJECTS = 12_000
 const FURTHER_OBJECTS = 96_000
-/** The index of the store, and the metadata that the garbage and namespace controllers share. */
+/** Suffices for the index of the store, and for the metadata that the garbage and namespace controllers share. */
 const HEAP_BYTES_MAX = 600
 const BUFFER_BYTES_MAX = 50
 

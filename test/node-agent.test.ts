@@ -154,7 +154,7 @@ describe.skipIf(skipMessage)(`a node with the local driver${skipMessage ? ` (${s
   }
   const listMounts = async () =>
     (await driver.machine.host.mounts.list()).map(({ target }) => target).filter((target) => target.startsWith(root))
-  /** Waits for cleanup: a finished pod may be deleted before its volumes are unmounted. */
+  /** Waits for cleanup: a terminated pod may be deleted before its volumes are unmounted. */
   const waitUntilClean = () =>
     pollUntil(
       async () => (await listMounts()).length === 0 && (await listLoops()).length === 0 && !(await hasPods()),

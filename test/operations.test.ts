@@ -31,7 +31,7 @@ const hasLoops = skipReason(await probeThisMachine(), ['loop', 'mount']) === und
 /** Labels of Prometheus itself. */
 const PROMETHEUS_LABELS = new Set(['instance', 'job', 'le'])
 
-const SCRAPES_END = performance.now() + 100_000 // before the timeout of the hook, to report the missing metrics
+const SCRAPES_END_MS = performance.now() + 100_000 // before the timeout of the hook, to report the missing metrics
 
 describe('metrics in alerts, in the dashboard and in the guide', () => {
   let dir: string
@@ -63,10 +63,10 @@ describe('metrics in alerts, in the dashboard and in the guide', () => {
         readFamilies(await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text(), families)
       }
     }
-    for (let missingNames = LABELLED; missingNames.length > 0; ) {
+    for (let missingNames = LABELLED_METRICS; missingNames.length > 0; ) {
       await scrape()
       missingNames = missingNames.filter((name) => !families.get(name)?.samples)
-      if (performance.now() > SCRAPES_END) throw new Error(`no samples of: ${missingNames.join(', ')}`)
+      if (performance.now() > SCRAPES_END_MS) throw new Error(`no samples of: ${missingNames.join(', ')}`)
     }
   })
   afterAll(async () => {
@@ -141,7 +141,7 @@ describe('metrics in alerts, in the dashboard and in the guide', () => {
   }
 
   /** Metrics whose labels are checked. Labels are served only with a sample. */
-  const LABELLED = QUERIES.flatMap(findMentions)
+  const LABELLED_METRICS = QUERIES.flatMap(findMentions)
     .filter(({ metric, labels }) => metric !== 'up' && labels.some((label) => !PROMETHEUS_LABELS.has(label)))
     .map(({ metric }) => metric)
     .filter((metric) => hasLoops || metric !== 'stowage_driver_limit_enforced')
@@ -217,7 +217,7 @@ describe('the operations guide', () => {
       const factors = value!
         .replaceAll('_', '')
         .replace(/(\d+) \*\* (\d+)/g, (_, a, b) => String(Number(a) ** Number(b)))
-      const product = factors.split(' * ').reduce((product, factor) => product * Number(factor), 1)
+      const product = factors.split(' * ').reduce((result, factor) => result * Number(factor), 1)
       expect(amountOf(statedText!, name!), row).toBe(product)
     }
   })

@@ -168,12 +168,12 @@ describe('published packages', () => {
     const program =
       'const { MALLOC_ARENA_MAX: a, MALLOC_MMAP_THRESHOLD_: m, MALLOC_TRIM_THRESHOLD_: t } = process.env; console.log(a, m, t)'
     await writeFile(join(folder, 'dist', 'stowage.js'), program)
-    const variables = async (command: string, env: Record<string, string> = {}) =>
+    const readVariables = async (command: string, env: Record<string, string> = {}) =>
       (await run(join(folder, 'bin', 'stowage'), [command], { env: { PATH: process.env.PATH, ...env } })).stdout.trim()
-    expect(await variables('up')).toBe('1 65536 65536')
-    expect(await variables('server', { MALLOC_ARENA_MAX: '4' })).toBe('4 65536 65536')
-    expect(await variables('node')).toBe('1 65536 65536')
-    expect(await variables('sidecar')).toBe('undefined undefined undefined')
+    expect(await readVariables('up')).toBe('1 65536 65536')
+    expect(await readVariables('server', { MALLOC_ARENA_MAX: '4' })).toBe('4 65536 65536')
+    expect(await readVariables('node')).toBe('1 65536 65536')
+    expect(await readVariables('sidecar')).toBe('undefined undefined undefined')
   })
 
   it('PROV-17 create-provisioner creates a project that compiles and passes its test with the packed SDK', async () => {

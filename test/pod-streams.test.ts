@@ -361,12 +361,12 @@ describe.skipIf(skipMessage)(`streams of pods${skipMessage ? ` (${skipMessage})`
   it('SYS-26 keeps the log of a container complete when the server and its agent are killed', async () => {
     await server.kill()
     server = await startServer({ dataDir, nodes: 1, flags: [...flags, '--listen', new URL(server.url).host] })
-    const lines = async () => (await kubectl(newest, ['logs', 'count'])).stdout.trimEnd().split('\n').map(Number)
-    await expect.poll(lines, { timeout: 30_000 }).not.toEqual([0])
-    const count = (await lines()).length
-    await expect.poll(async () => (await lines()).length, { timeout: 30_000 }).toBeGreaterThan(count)
-    const allLines = await lines()
-    expect(allLines).toEqual(allLines.map((_, index) => index + 1))
+    const readNumbers = async () => (await kubectl(newest, ['logs', 'count'])).stdout.trimEnd().split('\n').map(Number)
+    await expect.poll(readNumbers, { timeout: 30_000 }).not.toEqual([0])
+    const count = (await readNumbers()).length
+    await expect.poll(async () => (await readNumbers()).length, { timeout: 30_000 }).toBeGreaterThan(count)
+    const numbers = await readNumbers()
+    expect(numbers).toEqual(numbers.map((_, index) => index + 1))
     const { stdout } = await kubectl(newest, ['exec', 'count', '--', 'echo', 'again'])
     expect(stdout).toBe('again\n')
   })

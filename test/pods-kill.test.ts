@@ -21,7 +21,7 @@ const NODES = ['left', 'right']
 const KILL_INTERVAL_MS_MAX = 600
 const DOWNTIME_MS_MAX = 400
 /** Time after which a pod counts as stuck. */
-const STUCK_MS = 120_000
+const STUCK_AFTER_MS = 120_000
 
 const DRIVER = 'local.csi.stowage.dev'
 const PATH = {
@@ -183,8 +183,8 @@ describe.skipIf(skipMessage)(`pods under SIGKILL${skipMessage ? ` (${skipMessage
         await deletePod(name)
         if (!isEphemeral && chance > 0.6) {
           await create(PATH.pods, aPod(`${name}-next`, claimSource(name)))
-          const path = join(await waitUntilRunning(`${name}-next`), 'name')
-          expect(await readFile(path, 'utf8'), `seed ${seed}: ${name}`).toBe(name)
+          const nextPath = join(await waitUntilRunning(`${name}-next`), 'name')
+          expect(await readFile(nextPath, 'utf8'), `seed ${seed}: ${name}`).toBe(name)
           counts.foundData++
           await deletePod(`${name}-next`)
         }
@@ -232,10 +232,10 @@ describe.skipIf(skipMessage)(`pods under SIGKILL${skipMessage ? ` (${skipMessage
   }
 
   async function waitUntil(description: string, condition: () => Promise<boolean>): Promise<void> {
-    const deadlineMs = performance.now() + STUCK_MS
+    const deadlineMs = performance.now() + STUCK_AFTER_MS
     while (!(await condition())) {
       if (performance.now() > deadlineMs)
-        throw new Error(`timed out after ${STUCK_MS} ms: ${description}\n${await describeState()}`)
+        throw new Error(`timed out after ${STUCK_AFTER_MS} ms: ${description}\n${await describeState()}`)
       await pause(150)
     }
   }

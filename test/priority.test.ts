@@ -54,7 +54,7 @@ describe.skipIf(skipMessage)(`a cluster with two nodes${skipMessage ? ` (${skipM
     (await kubectl.json(`get events --field-selector involvedObject.name=${name}`)).items.map(
       ({ reason, message }: any) => `${reason}: ${message}`,
     )
-  const why = async (name: string) =>
+  const runWhy = async (name: string) =>
     (await runStowage('why', `pod/${name}`, '--kubeconfig', server.kubeconfig, '--no-color')).stdout
 
   it('SYS-27 shows the classes with the Kubernetes columns, by their short name', async () => {
@@ -84,7 +84,7 @@ describe.skipIf(skipMessage)(`a cluster with two nodes${skipMessage ? ` (${skipM
 
     await apply(aPod('late', 'low', { cpu }))
     await waitForMessage('late', 'preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.')
-    expect(await why('late')).toContain('No preemption victims found for incoming pod')
+    expect(await runWhy('late')).toContain('No preemption victims found for incoming pod')
     await kubectl.out('delete pod --all --timeout=60s')
   })
 
@@ -103,16 +103,16 @@ describe.skipIf(skipMessage)(`a cluster with two nodes${skipMessage ? ` (${skipM
   })
 
   it('SYS-27 rejects unknown classes, numeric priorities in pods and reserved class names, and creates nothing', async () => {
-    const failure = (object: object) => kubectl.expectError('create -f -', { stdin: JSON.stringify(object) })
-    expect(await failure(aPod('x', 'none'))).toContain(
+    const expectRejection = (object: object) => kubectl.expectError('create -f -', { stdin: JSON.stringify(object) })
+    expect(await expectRejection(aPod('x', 'none'))).toContain(
       'pods "x" is forbidden: no PriorityClass with name none was found',
     )
     const numbered = aPod('x', 'low')
-    expect(await failure({ ...numbered, spec: { ...numbered.spec, priority: 11 } })).toContain(
+    expect(await expectRejection({ ...numbered, spec: { ...numbered.spec, priority: 11 } })).toContain(
       'the integer value of priority (11) must not be provided in pod spec; priority admission controller computed 10 from ' +
         'the given PriorityClass name',
     )
-    expect(await failure(priorityClass('system-mine', 5))).toContain("names with 'system-' prefix are reserved")
+    expect(await expectRejection(priorityClass('system-mine', 5))).toContain("names with 'system-' prefix are reserved")
     expect(await kubectl.out('get pods -o name')).toBe('')
   })
 })

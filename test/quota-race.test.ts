@@ -21,7 +21,7 @@ import { openEtcdStore, openLmdbStore, openMemoryStore, type Store } from '../sr
 import { etcdSkipReason, startEtcd } from './helpers/etcd.ts'
 
 const CLIENTS = 64
-const rounds = (defaultRounds: number) => Number(process.env.QUOTA_ROUNDS ?? defaultRounds)
+const roundCount = (defaultRounds: number) => Number(process.env.QUOTA_ROUNDS ?? defaultRounds)
 const NAMESPACE = 'race'
 const GIB = 1024 ** 3
 const clock = systemClock()
@@ -305,28 +305,28 @@ function expectAllOutcomes(totals: Record<string, number>): void {
 }
 
 describe('quotas with 64 concurrent clients', () => {
-  it(`REX-4 VAC-10 PIO-7 are never exceeded on the memory store (${rounds(60)} rounds)`, async () => {
+  it(`REX-4 VAC-10 PIO-7 are never exceeded on the memory store (${roundCount(60)} rounds)`, async () => {
     const store = await openMemoryStore({ clock })
     cleanups.push(() => store.close())
     const { client, ready } = createClient(store)
     await ready
-    expectAllOutcomes(await raceClients([client], store, rounds(60)))
-    await raceForNewQuota([client], store, rounds(60))
+    expectAllOutcomes(await raceClients([client], store, roundCount(60)))
+    await raceForNewQuota([client], store, roundCount(60))
   }, 3_600_000)
 
-  it(`REX-4 VAC-10 PIO-7 are never exceeded on LMDB (${rounds(40)} rounds)`, async () => {
+  it(`REX-4 VAC-10 PIO-7 are never exceeded on LMDB (${roundCount(40)} rounds)`, async () => {
     const dir = await mkdtemp(join(tmpdir(), 'stowage-quota-'))
     cleanups.push(() => rm(dir, { recursive: true, force: true }))
     const store = await openLmdbStore({ dir, clock })
     cleanups.push(() => store.close())
     const { client, ready } = createClient(store)
     await ready
-    expectAllOutcomes(await raceClients([client], store, rounds(40)))
+    expectAllOutcomes(await raceClients([client], store, roundCount(40)))
   }, 3_600_000)
 
   const skipMessage = etcdSkipReason()
   it.skipIf(skipMessage)(
-    `REX-4 VAC-10 PIO-7 are never exceeded on etcd through two servers (${rounds(10)} rounds)`,
+    `REX-4 VAC-10 PIO-7 are never exceeded on etcd through two servers (${roundCount(10)} rounds)`,
     async () => {
       const etcd = await startEtcd()
       cleanups.push(() => etcd.remove())
@@ -340,8 +340,8 @@ describe('quotas with 64 concurrent clients', () => {
         stores.push(store)
         clients.push(client)
       }
-      expectAllOutcomes(await raceClients(clients, stores[0] as Store, rounds(10)))
-      await raceForNewQuota(clients, stores[0] as Store, rounds(50))
+      expectAllOutcomes(await raceClients(clients, stores[0] as Store, roundCount(10)))
+      await raceForNewQuota(clients, stores[0] as Store, roundCount(50))
     },
     3_600_000,
   )

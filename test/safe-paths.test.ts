@@ -62,7 +62,7 @@ const PATH_USES: Readonly<Record<string, PathUse>> = {
   },
   'src/nodeagent/commands/start-container.ts': {
     calls: ['realpath'],
-    reason: 'a program of the machine in the search path of the agent',
+    reason: 'a program of the node in the search path of the agent',
   },
   'src/nodeagent/commands/termination-message.ts': {
     calls: ['open'],
@@ -70,7 +70,7 @@ const PATH_USES: Readonly<Record<string, PathUse>> = {
   },
   'src/nodeagent/commands/tools.ts': {
     calls: ['accessSync'],
-    reason: 'programs of the machine in the search path of the agent',
+    reason: 'programs of the node in the search path of the agent',
   },
   'src/nodeagent/disk/fs-group.ts': {
     calls: ['chmod', 'chown', 'open'],
@@ -95,7 +95,7 @@ const PATH_USES: Readonly<Record<string, PathUse>> = {
       ],
       ...['symlink', 'unlink', 'writeFile'],
     ],
-    reason: `${IN_ROOT}; subpaths and paths of the machine are opened in sub-path.ts, trees are removed in base/trees`,
+    reason: `${IN_ROOT}; subpaths and hostPath volumes are opened in sub-path.ts, trees are removed in base/trees`,
   },
   'src/nodeagent/disk/sub-path.ts': {
     calls: ['mkdir', 'open', 'readlink', 'realpath'],

@@ -305,8 +305,10 @@ describe('invalid input', () => {
     await createClaim('missing', 1, 'local')
     expect(await waitUntilScheduled('no-claim')).toBe('n1')
   })
+})
 
-  it('CAP-2 CAP-11 such as the capacity of a driver that has not opted in is ignored', async () => {
+describe('a driver that has not opted in to capacity tracking', () => {
+  it('CAP-2 CAP-11 has its capacity ignored until it opts in', async () => {
     await startUpWithDriver({ segments: ['host=n1'], sizeGi: 10 })
     await patch(`${CSI_DRIVERS}/${DRIVER_NAME}`, { spec: { storageCapacity: false } })
     await createClass('local')

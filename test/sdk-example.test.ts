@@ -62,10 +62,7 @@ interface RunningProvisioner {
 }
 
 /** Starts the provisioner. Resolves when it logs the message. */
-async function startProvisioner({
-  until: message = 'working',
-  program = 'dist/main.js',
-} = {}): Promise<RunningProvisioner> {
+async function startProvisioner({ message = 'working', program = 'dist/main.js' } = {}): Promise<RunningProvisioner> {
   const flags = ['--kubeconfig', server.kubeconfig, '--http-endpoint', '127.0.0.1:0', '--retry-interval-start', '100ms']
   const roots = { FAST_ROOT: join(dir, 'fast'), SLOW_ROOT: join(dir, 'slow') }
   const env = { ...process.env, ...roots, NAMESPACE: LEASE_NAMESPACE }
@@ -79,7 +76,7 @@ async function startProvisioner({
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
     log += text
   })
-  const findLogLine = (message: string) => log.split('\n').find((line) => line.includes(`"msg":"${message}"`))
+  const findLogLine = (text: string) => log.split('\n').find((line) => line.includes(`"msg":"${text}"`))
   await waitFor(`the provisioner to log "${message}"`, async () => {
     if (child.exitCode !== null) throw new Error(`the provisioner exited early:\n${log}`)
     return findLogLine(message)
@@ -338,7 +335,7 @@ describe('example provisioner', () => {
     })
 
     it('PROV-17 exits with 0 on SIGTERM, and a standby takes over', async () => {
-      const standby = await startProvisioner({ until: 'started' })
+      const standby = await startProvisioner({ message: 'started' })
       await waitFor('the standby to be ready', async () => (await fetch(`${standby.url}/readyz`)).status === 200)
       expect(standby.log()).not.toContain('"msg":"working"')
       expect(await provisioner.end('SIGTERM')).toBe(0)

@@ -13,7 +13,7 @@ const kubectls = await findKubectls()
 const kubectlProgram = kubectls.at(-1)
 const kubectlSkip = kubectlProgram || process.env.CI ? undefined : 'kubectl is not installed'
 const skipMessage = kubectlSkip ?? skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs', 'ext4'])
-const WAIT = { timeout: 60_000, interval: 50 }
+const WAIT_OPTIONS = { timeout: 60_000, interval: 50 }
 
 describe.skipIf(skipMessage)(`stateful sets${skipMessage ? ` (${skipMessage})` : ''}`, { timeout: 180_000 }, () => {
   let dir: string
@@ -36,7 +36,7 @@ describe.skipIf(skipMessage)(`stateful sets${skipMessage ? ` (${skipMessage})` :
   }, 120_000)
   afterAll(async () => {
     await kubectl?.out('delete sts,pod,pvc --all --timeout=60s')
-    await vi.waitFor(async () => expect((await kubectl.json('get pv')).items).toEqual([]), WAIT)
+    await vi.waitFor(async () => expect((await kubectl.json('get pv')).items).toEqual([]), WAIT_OPTIONS)
     await server?.stop()
     await rm(dir, { recursive: true, force: true })
   }, 120_000)
@@ -104,14 +104,14 @@ describe.skipIf(skipMessage)(`stateful sets${skipMessage ? ` (${skipMessage})` :
     await waitForRollout('web')
     expect(await listImages('web')).toEqual(['v1', 'v1', 'v2'])
     await patchSet('web', partition(0))
-    await vi.waitFor(async () => expect(await listImages('web')).toEqual(['v2', 'v2', 'v2']), WAIT)
+    await vi.waitFor(async () => expect(await listImages('web')).toEqual(['v2', 'v2', 'v2']), WAIT_OPTIONS)
     await waitForRollout('web')
     expect(await getClaimUids('web')).toEqual(claims)
   })
 
   it('SYS-27 wait for the pod of a broken rollout until the user deletes it, after the template is reverted', async () => {
     await patchSet('web', imagePatch('broken', { nodeSelector: { nowhere: 'true' } }))
-    await vi.waitFor(async () => expect(await listImages('web')).toEqual(['v2', 'v2', 'broken']), WAIT)
+    await vi.waitFor(async () => expect(await listImages('web')).toEqual(['v2', 'v2', 'broken']), WAIT_OPTIONS)
     await patchSet('web', imagePatch('v2', { nodeSelector: null }))
     const { generation } = (await kubectl.json('get sts web')).metadata
     await kubectl.out(['wait', 'sts/web', `--for=jsonpath={.status.observedGeneration}=${generation}`, '--timeout=60s'])
@@ -131,7 +131,7 @@ describe.skipIf(skipMessage)(`stateful sets${skipMessage ? ` (${skipMessage})` :
     await waitForRollout('db')
     const claims = await getClaimUids('db')
     await kubectl.out('scale sts/db --replicas=1')
-    await vi.waitFor(async () => expect(Object.keys(await getClaimUids('db'))).toEqual(['data-db-0']), WAIT)
+    await vi.waitFor(async () => expect(Object.keys(await getClaimUids('db'))).toEqual(['data-db-0']), WAIT_OPTIONS)
     await kubectl.out('scale sts/db --replicas=2')
     await waitForRollout('db')
     const claimsAfterwards = await getClaimUids('db')
@@ -147,7 +147,7 @@ describe.skipIf(skipMessage)(`stateful sets${skipMessage ? ` (${skipMessage})` :
     await waitForRollout('db')
     expect(await getClaimUids('db')).toEqual(claimsAfterwards)
     await kubectl.out('delete sts db')
-    await vi.waitFor(async () => expect(await getClaimUids('db')).toEqual({}), WAIT)
+    await vi.waitFor(async () => expect(await getClaimUids('db')).toEqual({}), WAIT_OPTIONS)
   })
 
   it.each(kubectls)('SYS-2 SYS-27 work with each command of kubectl $version', async (program) => {

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { buildProgram } from './helpers/build-program.ts'
 
-const WAIT = { timeout: 30_000, interval: 50 }
+const WAIT_OPTIONS = { timeout: 30_000, interval: 50 }
 
 async function startProgram(...args: string[]) {
   const child: ChildProcess = spawn(process.execPath, [await buildProgram(), ...args], {
@@ -31,7 +31,7 @@ async function startProgram(...args: string[]) {
     output,
     exit: async () => (await exit)[0] as number | null,
     stop: () => child.kill('SIGTERM'),
-    untilPrinted: (text: string) => vi.waitFor(() => expect(output.stdout).toContain(text), WAIT),
+    untilPrinted: (text: string) => vi.waitFor(() => expect(output.stdout).toContain(text), WAIT_OPTIONS),
   }
 }
 
@@ -76,7 +76,7 @@ describe('the console of the program', () => {
     })
     expect((await console.get('/k8s/api/v1/namespaces')).items.length).toBeGreaterThan(0)
     const readHistory = () => console.get('/data/history')
-    await vi.waitFor(async () => expect((await readHistory()).samples).toHaveLength(1), WAIT)
+    await vi.waitFor(async () => expect((await readHistory()).samples).toHaveLength(1), WAIT_OPTIONS)
     expect(await readHistory()).toMatchObject({
       samples: [{ claims: { Bound: 0, Pending: 0 } }],
       sources: { claims: { available: true }, metrics: { available: true }, operations: { available: true } },

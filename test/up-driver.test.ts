@@ -38,7 +38,7 @@ const start = async (nodes: number, ...drivers: string[]) => {
   })
   return server
 }
-const command = (...flags: string[]) =>
+const fakeDriverCommand = (...flags: string[]) =>
   [fakeDriver, '--endpoint unix://{socket} --node-id {node} --state {dir}/state', ...flags].join(' ')
 const driverDir = (node: string) => join(dir, 'data', 'nodes', node, 'drivers', 'fake-driver')
 const readProcess = async (node: string): Promise<ProcessIdentity | undefined> =>
@@ -68,7 +68,7 @@ const waitForLog = (text: string | RegExp) =>
 
 describe('a driver that `up` starts', () => {
   it('SYS-6 provides the volume of the first pod, is restarted after a kill, and ends with the server', async () => {
-    await start(1, command())
+    await start(1, fakeDriverCommand())
     const { spec } = await runPod('first')
     expect(spec.nodeName).toBe('node-1')
     const claim = await read(`${CORE}/persistentvolumeclaims/first`)
@@ -94,12 +94,12 @@ describe('a driver that `up` starts', () => {
   })
 
   it('SYS-6 is replaced by the next server if the first one was killed, and the new driver keeps the volumes', async () => {
-    await start(1, command())
+    await start(1, fakeDriverCommand())
     await runPod('kept')
     const orphanedProcess = (await readProcess('node-1'))!
     await server!.kill()
     expect(isRunning(orphanedProcess)).toBe(true)
-    await start(1, command('--max-volumes 7')) // the next server starts the driver with another flag
+    await start(1, fakeDriverCommand('--max-volumes 7')) // the next server starts the driver with another flag
     await pollUntil(async () => JSON.stringify(await read(`${STORAGE}/csinodes/node-1`)).includes('"count":7'))
     expect(isRunning(orphanedProcess)).toBe(false)
     await server!.call('DELETE', `${CORE}/pods/kept?gracePeriodSeconds=0`)
@@ -108,12 +108,12 @@ describe('a driver that `up` starts', () => {
   })
 
   it('SYS-6 runs once per node with {node}, and provisions where the pod runs', async () => {
-    await start(2, command('--topology example.com/node={node}'))
-    const csiNodes = async () =>
+    await start(2, fakeDriverCommand('--topology example.com/node={node}'))
+    const listNodeIds = async () =>
       ((await read(`${STORAGE}/csinodes`)).items as { spec: { drivers: { name: string; nodeID: string }[] } }[]).map(
         ({ spec }) => spec.drivers.find(({ name }) => name === DRIVER)?.nodeID,
       )
-    await pollUntil(async () => (await csiNodes()).join() === 'node-1,node-2')
+    await pollUntil(async () => (await listNodeIds()).join() === 'node-1,node-2')
     for (const node of ['node-1', 'node-2']) {
       const labels = (await read(`/api/v1/nodes/${node}`)).metadata.labels
       expect(labels['example.com/node']).toBe(node)
@@ -201,7 +201,7 @@ describe('drivers that do not work', () => {
       programs.push(program)
     }
     await writeFile(pipe, '') // `read` fails at the end of the file, so the driver exits soon after its start
-    await start(1, command(), ...programs, '/nonexistent/missing.sock', 'no-such-program --endpoint {socket}')
+    await start(1, fakeDriverCommand(), ...programs, '/nonexistent/missing.sock', 'no-such-program --endpoint {socket}')
     for (const [name, [, reason]] of Object.entries(PROGRAMS)) {
       const isNamed = (line: string) => line.includes(name) && reason.test(line)
       await pollUntil(() => server!.log().split('\n').some(isNamed))

@@ -70,8 +70,9 @@ describe('start', () => {
     await postPod(server, 'second')
     const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } } }
     await server.call('POST', `${CORE}/persistentvolumeclaims`, { metadata: { name: 'data' }, spec })
-    const phase = async () => (await server.call('GET', `${CORE}/persistentvolumeclaims/data`)).json.status?.phase
-    await pollUntil(async () => (await phase()) === 'Bound') // the other controllers run
+    const getClaimPhase = async () =>
+      (await server.call('GET', `${CORE}/persistentvolumeclaims/data`)).json.status?.phase
+    await pollUntil(async () => (await getClaimPhase()) === 'Bound') // the other controllers run
     const { spec: podSpec, status } = await getPod(server, 'second')
     expect(podSpec.nodeName).toBeUndefined()
     expect(JSON.stringify(status)).not.toContain('PodScheduled')

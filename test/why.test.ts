@@ -1,5 +1,5 @@
-// Creates objects that are not ready, for common causes, on `stowage up`, and checks the report of `stowage why` about each: the JSON here,
-// and the text in docs/how-to/why.md. WHY_PAGE=print prints the text for the page.
+// Creates objects that are not ready, for common causes, on `stowage up`, and checks the report of `stowage why` about each: the
+// JSON here, and the text in docs/how-to/why.md. WHY_PAGE=print prints the text for the page.
 import { execFile } from 'node:child_process'
 import { chmod, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -41,7 +41,7 @@ const patch = async (path: string, body: object) => {
   const { status, text } = await server.call('PATCH', path, body, { 'content-type': 'application/merge-patch+json' })
   expect(status, text).toBe(200)
 }
-const createClaim = (name: string, storage: string, spec: object = {}, { in: prefix = CORE, metadata = {} } = {}) =>
+const createClaim = (name: string, storage: string, spec: object = {}, { prefix = CORE, metadata = {} } = {}) =>
   post(`${prefix}/persistentvolumeclaims`, {
     metadata: { name, ...metadata },
     spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'local', resources: { requests: { storage } }, ...spec },
@@ -112,7 +112,7 @@ async function stageShop(template: object): Promise<void> {
   const limits = [{ type: 'PersistentVolumeClaim', max: { storage: '1Gi' } }]
   await post(`${SHOP}/limitranges`, { metadata: { name: 'small' }, spec: { limits } })
   await createPod('greedy', [{ ephemeral: { volumeClaimTemplate: { spec: template } } }], {}, SHOP)
-  const options = { in: SHOP, metadata: { finalizers: ['backup.example.com/copy'] } }
+  const options = { prefix: SHOP, metadata: { finalizers: ['backup.example.com/copy'] } }
   await createClaim('held', '300Mi', { storageClassName: 'static' }, options)
   await server.call('DELETE', `${SHOP}/persistentvolumeclaims/held`)
   await post('/apis/storage.k8s.io/v1/csidrivers', {
@@ -129,7 +129,7 @@ async function stageShop(template: object): Promise<void> {
       claimRef: { namespace: 'shop', name: 'disk' },
     },
   })
-  await createClaim('disk', '300Mi', { storageClassName: 'static', volumeName: 'disk' }, { in: SHOP })
+  await createClaim('disk', '300Mi', { storageClassName: 'static', volumeName: 'disk' }, { prefix: SHOP })
   const [first, second] = server.nodes!.names
   const volumeMounts = [{ name: 'data-0', mountPath: '/data' }]
   const containers = [{ name: 'app', image: 'busybox', command: ['sleep', '3600'], volumeMounts }]

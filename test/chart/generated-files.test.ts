@@ -29,10 +29,10 @@ interface RulesEntry extends Pick<RoleRules, 'rules'> {
 
 /** Returns the rules of a component, one entry for each feature and scope. */
 function entriesOf(controller: Component): RulesEntry[] {
-  const rules = rulesOf(controller)
-  return [...new Set(rules.map(({ feature }) => feature))].flatMap((feature) =>
+  const componentRules = rulesOf(controller)
+  return [...new Set(componentRules.map(({ feature }) => feature))].flatMap((feature) =>
     roleRulesOf(
-      rules.filter((rule) => rule.feature === feature),
+      componentRules.filter((rule) => rule.feature === feature),
       'own',
     ).map(({ namespace, rules }) => {
       expect(namespace ?? 'own', `${controller} has rules in another namespace`).toBe('own')

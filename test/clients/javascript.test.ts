@@ -78,7 +78,7 @@ async function expectError(call: Promise<unknown>): Promise<{ code: number; stat
 const withStrategy = (strategy: PatchStrategy) => setHeaderOptions('Content-Type', strategy)
 
 describe('typed client', () => {
-  it('SYS-4 creates, replaces, deletes and lists claims', async () => {
+  it('creates, replaces, deletes and lists claims', async () => {
     const { core } = environment
     const body = {
       metadata: { name: 'orders' },
@@ -102,7 +102,7 @@ describe('typed client', () => {
     expect(remainingClaims.items.filter(({ metadata }) => !metadata?.deletionTimestamp)).toEqual([])
   })
 
-  it('SYS-4 lists in pages', async () => {
+  it('lists in pages', async () => {
     for (let n = 0; n < 5; n++) await addMap(`page-${n}`, {}, { paged: 'yes' })
     const names: (string | undefined)[][] = []
     let token: string | undefined
@@ -132,7 +132,7 @@ describe('typed client', () => {
 })
 
 describe('patch methods', () => {
-  it('SYS-4 applies a JSON patch', async () => {
+  it('applies a JSON patch', async () => {
     await addMap('operated', { a: '1' })
     const patch = (body: unknown) =>
       environment.core.patchNamespacedConfigMap(
@@ -144,7 +144,7 @@ describe('patch methods', () => {
     expect(await expectError(failingPatch)).toMatchObject({ code: 422, status: { reason: 'Invalid' } })
   })
 
-  it('SYS-4 applies a JSON merge patch', async () => {
+  it('applies a JSON merge patch', async () => {
     await addMap('merged', { a: '1', b: '2' })
     const body = { data: { a: null, c: '3' } }
     const patch = environment.core.patchNamespacedConfigMap(
@@ -154,7 +154,7 @@ describe('patch methods', () => {
     expect((await patch).data).toEqual({ b: '2', c: '3' })
   })
 
-  it('SYS-4 applies a strategic merge patch, and merges lists by key', async () => {
+  it('applies a strategic merge patch, and merges lists by key', async () => {
     await environment.core.createNode({ body: { metadata: { name: 'n1' } } })
     const addCondition = (type: string) =>
       environment.core.patchNodeStatus(
@@ -166,7 +166,7 @@ describe('patch methods', () => {
     expect(status?.conditions?.map(({ type }) => type).sort()).toEqual(['DiskPressure', 'Ready'])
   })
 
-  it('SYS-2 applies an apply patch, and rejects a conflict unless it is forced', async () => {
+  it('applies an apply patch, and rejects a conflict unless it is forced', async () => {
     const apply = (data: Record<string, string>, fieldManager: string, force?: boolean) =>
       environment.core.patchNamespacedConfigMap(
         {
@@ -186,7 +186,7 @@ describe('patch methods', () => {
 })
 
 describe('KubernetesObjectApi', () => {
-  it('SYS-2 creates, reads, patches, lists and deletes a StorageClass', async () => {
+  it('creates, reads, patches, lists and deletes a StorageClass', async () => {
     const objects = KubernetesObjectApi.makeApiClient(environment.config)
     const silver = {
       apiVersion: 'storage.k8s.io/v1',

@@ -14,17 +14,17 @@ const skipReason = environment.is === 'missing' ? ` (skipped: ${environment.mess
 
 /** The steps of python/steps.py, each with its expected result. */
 const STEPS = {
-  create: 'SYS-4 creates objects, and changes only the status with a status update',
+  create: 'creates objects, and changes only the status with a status update',
   errors: 'SYS-4 distinguishes errors by code and reason',
-  pages: 'SYS-4 lists in pages',
-  'dict patch': 'SYS-4 applies a dict as a strategic merge patch',
-  'list patch': 'SYS-4 applies a list as a JSON patch',
+  pages: 'lists in pages',
+  'dict patch': 'applies a dict as a strategic merge patch',
+  'list patch': 'applies a list as a JSON patch',
   'watch resumed': 'SYS-3 receives every change once and in order when it resumes',
   'informer loop': 'SYS-3 misses nothing between one watch and the next',
   'watch expired': 'SYS-3 receives 410 Expired for a compacted version',
   delete: 'SYS-4 deletes with options in the query',
   'dynamic client': 'reads, patches, watches and deletes objects without generated types',
-  'server-side apply': 'SYS-2 applies server-side, with conflicts, force and removal of fields no longer applied',
+  'server-side apply': 'applies server-side, with conflicts, force and removal of fields no longer applied',
 } as const
 
 describe.skipIf(environment.is === 'missing')(`the Python client${skipReason}`, () => {

@@ -1,10 +1,10 @@
 // Manifests for the screenshots: claims of three teams in several states, quotas, and a storage class.
 import { claimManifest, podManifest } from './console.fixture.ts'
 
-const namespaced = (namespace: string, manifests: string): string =>
+const inNamespace = (namespace: string, manifests: string): string =>
   manifests.replaceAll(/metadata: \{name: ([^}]+)\}/g, `metadata: {name: $1, namespace: ${namespace}}`)
 
-const inUse = (name: string, size: string, fields = ''): string =>
+const claimInUse = (name: string, size: string, fields = ''): string =>
   claimManifest(name, size, fields) + podManifest(`${name}-0`, name)
 
 const NAMESPACES = ['shop', 'analytics', 'lab']
@@ -34,25 +34,25 @@ spec: {hard: {requests.storage: 8Gi, persistentvolumeclaims: '5', local.storagec
 
 /** Claims in use, claims that wait, and claims that cannot be provisioned. */
 export const CLAIM_MANIFESTS =
-  namespaced(
+  inNamespace(
     'shop',
-    inUse('orders-db', '2Gi') +
-      inUse('catalog-db', '1Gi') +
-      inUse('images', '3Gi') +
-      inUse('search-index', '1536Mi') +
+    claimInUse('orders-db', '2Gi') +
+      claimInUse('catalog-db', '1Gi') +
+      claimInUse('images', '3Gi') +
+      claimInUse('search-index', '1536Mi') +
       claimManifest('sessions', '1Gi'),
   ) +
-  namespaced(
+  inNamespace(
     'analytics',
-    inUse('events', '2Gi') +
-      inUse('reports', '1Gi', ', storageClassName: local-retain') +
+    claimInUse('events', '2Gi') +
+      claimInUse('reports', '1Gi', ', storageClassName: local-retain') +
       claimManifest('warehouse', '2Gi', ', storageClassName: directory'),
   ) +
-  namespaced(
+  inNamespace(
     'lab',
-    inUse('experiment-1', '1Gi') +
-      inUse('experiment-2', '1Gi') +
-      inUse('giant', '400Gi') +
+    claimInUse('experiment-1', '1Gi') +
+      claimInUse('experiment-2', '1Gi') +
+      claimInUse('giant', '400Gi') +
       claimManifest('typo', '5Gi', ', storageClassName: lokal'),
   )
 

@@ -256,7 +256,7 @@ interface Address {
 
 /** Parses a path without the router of the server. */
 function addressOf(path: string): Address | undefined {
-  const parts = path.split('/').filter((part, i, parts) => part !== '' || (i !== 0 && i !== parts.length - 1))
+  const parts = path.split('/').filter((part, i, { length }) => part !== '' || (i !== 0 && i !== length - 1))
   const apiVersion = parts[0] === 'api' ? parts[1] : `${parts[1]}/${parts[2]}`
   let segments = parts.slice(parts[0] === 'api' ? 2 : 3).map(decodeURIComponent)
   let namespace = ''

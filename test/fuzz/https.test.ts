@@ -41,7 +41,7 @@ describe('server with hostile clients', () => {
     }
   }, 240_000)
 
-  it(`SYS-10 stays ready after ${RAW_REQUESTS} broken or abandoned connections (FUZZ_SEED=${SEED})`, async () => {
+  it(`SYS-19 stays ready after ${RAW_REQUESTS} broken or abandoned connections (FUZZ_SEED=${SEED})`, async () => {
     const dice = createDice(SEED)
     for (let i = 0; i < RAW_REQUESTS; i++) {
       const createRequest = dice.pick(BROKEN_REQUESTS)
@@ -69,7 +69,7 @@ describe('server with hostile clients', () => {
     await expectReady()
   })
 
-  it('SYS-10 serves other clients while some send slowly', async () => {
+  it('SYS-19 serves other clients while some send slowly', async () => {
     const slowSockets = await Promise.all(Array.from({ length: 30 }, () => openSlowRequest()))
     await expectReady()
     const { status } = await server.call('POST', '/api/v1/namespaces/default/configmaps', {
@@ -80,7 +80,7 @@ describe('server with hostile clients', () => {
     await expectReady()
   })
 
-  it('SYS-10 accepts one of many concurrent updates of one version, and returns 409 for the others', async () => {
+  it('SYS-4 accepts one of many concurrent updates of one version, and returns 409 for the others', async () => {
     const path = '/api/v1/namespaces/default/configmaps'
     const { json: base } = await server.call('POST', path, { metadata: { name: 'contested' }, data: { n: '0' } })
     const responses = await Promise.all(
@@ -96,7 +96,7 @@ describe('server with hostile clients', () => {
     expect(text).toBe(winners[0]!.text)
   })
 
-  it('SYS-10 logs no errors during these tests', () => {
+  it('logs no errors during these tests', () => {
     expect(
       server
         .log()

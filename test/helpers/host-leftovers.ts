@@ -12,21 +12,21 @@ export interface HostLeftovers {
 export async function findLeftoversBelow(dir: string): Promise<HostLeftovers> {
   const host = await openHost({ clock: systemClock() })
   const isBelow = (path: string) => path.startsWith(`${dir}/`)
-  const mounts = async () => (await host.mounts.list()).filter(({ target }) => isBelow(target))
-  const loops = async () => (await host.loops.list().catch(() => [])).filter(({ file }) => isBelow(file))
+  const listMounts = async () => (await host.mounts.list()).filter(({ target }) => isBelow(target))
+  const listLoops = async () => (await host.loops.list().catch(() => [])).filter(({ file }) => isBelow(file))
   return {
     async list() {
       return [
-        ...(await loops()).map(({ device, file }) => `${device} over ${file}`),
-        ...(await mounts()).map(({ source, target }) => `${source} at ${target}`),
+        ...(await listLoops()).map(({ device, file }) => `${device} over ${file}`),
+        ...(await listMounts()).map(({ source, target }) => `${source} at ${target}`),
       ]
     },
     async remove() {
-      for (const { target } of (await mounts()).toReversed()) {
+      for (const { target } of (await listMounts()).toReversed()) {
         await host.filesystems.thaw(target)
         await host.mounts.unmount(target)
       }
-      for (const { device } of await loops()) await host.loops.detach(device)
+      for (const { device } of await listLoops()) await host.loops.detach(device)
     },
   }
 }

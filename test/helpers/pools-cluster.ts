@@ -37,7 +37,7 @@ export async function startUpWithDriver(pools: Pools): Promise<void> {
   await startServerCommand('up', ['--driver-socket', driver.endpoint])
 }
 
-/** Starts the driver and the API server, not connected. Other components run in their own processes, see `startCommand`. */
+/** Starts the driver, and an API server that does not use it. Other components run in their own processes: see `startCommand`. */
 export async function startServerWithDriver(pools: Pools): Promise<void> {
   await startDriver(pools)
   await startServerCommand('server')
@@ -161,13 +161,13 @@ export const createPod = (name: string, { claims = [], ephemeral = {}, ...specFi
 
 export const waitUntilScheduled = (pod: string): Promise<string> =>
   pollUntil(async () => (await get(`${PODS}/${pod}`)).spec?.nodeName)
-const schedulingMessage = async (pod: string): Promise<string | undefined> =>
+const getSchedulingMessage = async (pod: string): Promise<string | undefined> =>
   (await get(`${PODS}/${pod}`)).status?.conditions?.find(
     ({ type, status }: { type: string; status: string }) => type === 'PodScheduled' && status === 'False',
   )?.message
 export const waitForMessage = (pod: string, text: string): Promise<string> =>
   pollUntil(async () => {
-    const currentMessage = await schedulingMessage(pod)
+    const currentMessage = await getSchedulingMessage(pod)
     return currentMessage?.includes(text) && currentMessage
   })
 export const listDriverVolumes = async () => Object.values((await driver.control.inspect()).state.volumes)

@@ -21,7 +21,7 @@ const SEED = Number(process.env.HOSTILE_SEED ?? 1)
 const ROUNDS = 25 * Number(process.env.SCALE ?? 1)
 const RECORDS_PER_ROUND = 40
 
-it('SYS-10 the node agent changes nothing outside its root for hostile records', { timeout: 3_600_000 }, async () => {
+it('the node agent changes nothing outside its root for hostile records', { timeout: 3_600_000 }, async () => {
   const random = seededRandom(SEED)
   const pick = <T>(...choices: readonly T[]): T => choices[Math.floor(random() * choices.length)]!
   const top = await realpath(await mkdtemp(join(tmpdir(), 'stowage-hostile-')))

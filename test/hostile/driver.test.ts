@@ -1,5 +1,5 @@
-// Sends hostile requests to the local driver, and starts it with hostile records: ids, paths, options and half-written files. Nothing
-// outside the pool and the target directory may change. HOSTILE_SEED replays a run, SCALE scales it.
+// Sends hostile requests to the local driver, and starts it with hostile records: ids, paths, options and half-written files.
+// Nothing outside the pool and the target directory may change. HOSTILE_SEED replays a run, SCALE scales it.
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -39,7 +39,7 @@ for (const backend of ['directory', 'loop'] as const) {
         return { driver: fixture, readOutside: () => readSurroundings(top, ['pool', 'targets', 'csi.sock']) }
       }
 
-      it('SYS-10 changes nothing outside its directories for hostile requests', { timeout: 3_600_000 }, async () => {
+      it('changes nothing outside its directories for hostile requests', { timeout: 3_600_000 }, async () => {
         const { driver, readOutside } = await start()
         const outsideBefore = await readOutside()
         const ids: string[] = []
@@ -64,7 +64,7 @@ for (const backend of ['directory', 'loop'] as const) {
         expect(await mountsOutside(driver)).toEqual([])
       })
 
-      it('SYS-10 starts with hostile records and changes nothing outside its directories', {
+      it('starts with hostile records and changes nothing outside its directories', {
         timeout: 3_600_000,
       }, async () => {
         const { driver, readOutside } = await start()

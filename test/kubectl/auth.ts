@@ -69,11 +69,11 @@ kind: Role
 metadata: { name: reconciled, namespace: shop }
 rules: [{ apiGroups: [''], resources: [pods], verbs: [${verbs}] }]
 `
-      const verbs = async () => (await kubectl.out('get role reconciled -o jsonpath={.rules[*].verbs[*]}')).trim()
+      const readVerbs = async () => (await kubectl.out('get role reconciled -o jsonpath={.rules[*].verbs[*]}')).trim()
       await kubectl.out(`auth reconcile -f ${await file('reconcile-1.yaml', role('get'))}`)
-      expect(await verbs()).toBe('get')
+      expect(await readVerbs()).toBe('get')
       await kubectl.out(`auth reconcile -f ${await file('reconcile-2.yaml', role('list'))}`)
-      expect((await verbs()).split(' ').sort()).toEqual(['get', 'list'])
+      expect((await readVerbs()).split(' ').sort()).toEqual(['get', 'list'])
     },
   },
   {

@@ -1,6 +1,6 @@
 // Steps for `kubectl create`: from files, from standard input, from flags, and as a dry run.
 import { expect } from 'vitest'
-import { lines, type Step } from './step.ts'
+import { linesOf, type Step } from './step.ts'
 
 const OBJECTS = new URL('objects.yaml', import.meta.url).pathname
 
@@ -16,7 +16,7 @@ export const createSteps: readonly Step[] = [
   {
     name: 'create -f creates every document of a YAML file',
     async run({ kubectl }) {
-      expect(lines(await kubectl.out(['create', '-f', OBJECTS]))).toEqual([
+      expect(linesOf(await kubectl.out(['create', '-f', OBJECTS]))).toEqual([
         'node/node-a created',
         'storageclass.storage.k8s.io/fast created',
         'volumeattributesclass.storage.k8s.io/silver created',

@@ -1,6 +1,6 @@
 // Steps for `kubectl delete`: by name, file and selector, with finalizers, and a namespace with its content.
 import { expect } from 'vitest'
-import { lines, type Step } from './step.ts'
+import { linesOf, type Step } from './step.ts'
 
 const configMaps = (...names: string[]) =>
   names
@@ -34,21 +34,21 @@ export const deleteSteps: readonly Step[] = [
       const path = await file('three.yaml', configMaps('a', 'b', 'c'))
       await kubectl.out(['create', '-f', path])
       expect(await kubectl.out('delete cm a')).toMatch(/^configmap "a" deleted/)
-      expect(lines(await kubectl.out('delete cm b c'))).toHaveLength(2)
+      expect(linesOf(await kubectl.out('delete cm b c'))).toHaveLength(2)
       expect(await kubectl.expectError('delete cm a')).toBe('Error from server (NotFound): configmaps "a" not found\n')
       expect(await kubectl.out('delete cm a --ignore-not-found')).toBe('')
       await kubectl.out(['create', '-f', path])
-      expect(lines(await kubectl.out(['delete', '-f', path]))).toHaveLength(3)
+      expect(linesOf(await kubectl.out(['delete', '-f', path]))).toHaveLength(3)
     },
   },
   {
     name: 'delete -l deletes the selected objects only, and --all deletes all',
     async run({ kubectl }) {
       await kubectl.out('create -f -', { stdin: configMaps('a', 'b') })
-      expect(lines(await kubectl.out('delete cm -l batch=1'))).toHaveLength(2)
+      expect(linesOf(await kubectl.out('delete cm -l batch=1'))).toHaveLength(2)
       await kubectl.out('get cm settings')
-      const names = lines(await kubectl.out('get cm -o name'))
-      expect(lines(await kubectl.out('delete cm --all'))).toHaveLength(names.length)
+      const names = linesOf(await kubectl.out('get cm -o name'))
+      expect(linesOf(await kubectl.out('delete cm --all'))).toHaveLength(names.length)
       expect(await kubectl.out('get cm -o name')).toBe('')
     },
   },

@@ -2,7 +2,7 @@
 // version.
 import { expect } from 'vitest'
 import { parseTable } from './parse-table.ts'
-import { lines, type Step } from './step.ts'
+import { linesOf, type Step } from './step.ts'
 
 export const discoverySteps: readonly Step[] = [
   {
@@ -60,7 +60,7 @@ export const discoverySteps: readonly Step[] = [
       ]) {
         expect(resourceTexts).toContain(resourceText)
       }
-      expect(lines(await kubectl.out('api-resources --namespaced=false -o name'))).toContain(
+      expect(linesOf(await kubectl.out('api-resources --namespaced=false -o name'))).toContain(
         'storageclasses.storage.k8s.io',
       )
     },
@@ -68,7 +68,7 @@ export const discoverySteps: readonly Step[] = [
   {
     name: 'api-versions lists group versions',
     async run({ kubectl }) {
-      expect(lines(await kubectl.out('api-versions'))).toEqual(
+      expect(linesOf(await kubectl.out('api-versions'))).toEqual(
         expect.arrayContaining([
           'coordination.k8s.io/v1',
           'events.k8s.io/v1',

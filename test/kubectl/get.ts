@@ -3,7 +3,7 @@
 import { expect } from 'vitest'
 import { parse } from 'yaml'
 import { parseTable } from './parse-table.ts'
-import { lines, type Step } from './step.ts'
+import { linesOf, type Step } from './step.ts'
 
 const namesIn = (text: string) => parseTable(text).rows.map((row) => row.NAME)
 
@@ -110,7 +110,7 @@ export const getSteps: readonly Step[] = [
       const { headers, rows } = parseTable(await kubectl.out('get pvc -L tier'))
       expect(headers.at(-1)).toBe('TIER')
       expect(rows.map((row) => row.TIER)).toEqual(['tape', 'db'])
-      expect(lines(await kubectl.out('get pvc --no-headers'))).toHaveLength(2)
+      expect(linesOf(await kubectl.out('get pvc --no-headers'))).toHaveLength(2)
     },
   },
   {
@@ -126,7 +126,7 @@ export const getSteps: readonly Step[] = [
     name: 'get accepts several kinds and several names',
     async run({ kubectl }) {
       const text = await kubectl.out('get pvc,pv,sc -o name')
-      expect(lines(text)).toEqual([
+      expect(linesOf(text)).toEqual([
         'persistentvolumeclaim/archive',
         'persistentvolumeclaim/orders',
         'persistentvolume/disk-a',

@@ -44,4 +44,4 @@ export function isSupported(step: Step, minor: number): boolean {
 }
 
 /** Returns the lines of a text that are not empty. */
-export const lines = (text: string): string[] => text.split('\n').filter((line) => line !== '')
+export const linesOf = (text: string): string[] => text.split('\n').filter((line) => line !== '')

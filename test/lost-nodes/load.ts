@@ -10,8 +10,8 @@ export interface ProvisioningLoad {
   /** Provisions no more claims on this node. Resolves when the node has none. */
   pause(node: string): Promise<void>
   /**
-   * Provisions no more claims on this node and does not wait for one in progress, which ends when the node has returned or the claim
-   * loses its node.
+   * Provisions no more claims on this node and does not wait for one in progress, which ends when the node has returned or the
+   * claim loses its node.
    */
   abandon(node: string): void
   resume(node: string): void
@@ -21,7 +21,7 @@ export interface ProvisioningLoad {
 }
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
-const POLL_MS = 25
+const POLL_INTERVAL_MS = 25
 
 /** `className` names a class of the nodes' local driver with WaitForFirstConsumer. */
 export function startLoad(server: RunningServer, className: string): ProvisioningLoad {
@@ -33,7 +33,7 @@ export function startLoad(server: RunningServer, className: string): Provisionin
   const read = (path: string) => server.call('GET', path)
   async function deleteClaim(name: string): Promise<void> {
     await server.call('DELETE', `${CLAIMS}/${name}`)
-    while ((await read(`${CLAIMS}/${name}`)).status !== 404) await pause(POLL_MS)
+    while ((await read(`${CLAIMS}/${name}`)).status !== 404) await pause(POLL_INTERVAL_MS)
   }
 
   async function provisionOne(node: string): Promise<void> {
@@ -51,12 +51,12 @@ export function startLoad(server: RunningServer, className: string): Provisionin
     for (; claim.json.status?.phase !== 'Bound'; claim = await read(`${CLAIMS}/${name}`)) {
       // A claim whose volume was being provisioned on a lost node loses its selected node, and would wait for a pod.
       if (!claim.json.metadata.annotations?.[SELECTED_NODE]) return deleteClaim(name)
-      await pause(POLL_MS)
+      await pause(POLL_INTERVAL_MS)
     }
     counts.set(node, counts.get(node)! + 1)
     await deleteClaim(name)
     const volume = `/api/v1/persistentvolumes/${claim.json.spec.volumeName}`
-    while ((await read(volume)).status !== 404) await pause(POLL_MS)
+    while ((await read(volume)).status !== 404) await pause(POLL_INTERVAL_MS)
   }
 
   function resume(node: string): void {

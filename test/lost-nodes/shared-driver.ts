@@ -1,5 +1,5 @@
-// A CSI driver whose volumes every node can reach, one node at a time, as with network storage. A volume is a directory below
-// `dir`; each node has its own socket, and bind-mounts the directory where a volume is staged and published. Volumes and
+// A CSI driver whose volumes every node can reach, one node at a time, as with network storage. A volume is a directory in
+// `volumesDir`; each node has its own socket, and bind-mounts the directory where a volume is staged and published. Volumes and
 // attachments are those of the fake driver.
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -22,7 +22,7 @@ describe('the vitest project stock', () => {
     for (const folder of ['src/scheduler', 'src/nodeagent', 'src/runtime']) expect(folders).toContain(folder)
   })
 
-  it('SYS-29 has a reason for each exception, in a file that it runs', () => {
+  it('has a reason for each exception, in a file that it runs', () => {
     const suites = stockSuites()
     for (const { file, message, tests } of EXCEPTIONS) {
       expect(suites).toContain(file)
@@ -33,7 +33,7 @@ describe('the vitest project stock', () => {
     expect(new Set(names).size).toBe(names.length)
   })
 
-  it('SYS-29 expects the listed tests and the tests of listed suites to fail', () => {
+  it('expects the listed tests and the tests of listed suites to fail', () => {
     const tasks = [
       suite('binding', [test('binds'), suite('a class', [test('waits'), test('binds')])]),
       suite('binding of many', [test('binds')]),
@@ -43,7 +43,7 @@ describe('the vitest project stock', () => {
     expect(failingNames(tasks)).toEqual(['binding/binds', 'binding/a class/waits', 'binding/a class/binds'])
   })
 
-  it('SYS-29 fails if an exception matches no test', () => {
+  it('fails if an exception matches no test', () => {
     const tasks = [suite('binding', [test('binds')])]
     for (const name of ['binding > deletes', 'binds', 'bind'])
       expect(() => expectFailures('a.test.ts', tasks, [exceptionOf('a.test.ts', [name])])).toThrow(

@@ -20,7 +20,7 @@ import { createWorkload, NAMESPACES } from './workload.ts'
 
 const USERS = 6
 /** Time after which an unsettled object counts as stuck. */
-const STUCK_MS = 120_000
+const STUCK_AFTER_MS = 120_000
 
 export interface CrashTestOptions {
   /** Name of the run in the output. */
@@ -178,12 +178,14 @@ export function addCrashTest({ name, title, seconds, writesPerSecondMin, createC
             return
           }
           lastProblems = problems
-          if (elapsedMs > STUCK_MS) {
+          if (elapsedMs > STUCK_AFTER_MS) {
             const debugDir = await writeDebugFiles()
             throw new Error(
-              [`seed ${seed}: not at rest ${condition} within ${STUCK_MS} ms:`, ...problems, `see ${debugDir}`].join(
-                '\n',
-              ),
+              [
+                `seed ${seed}: not at rest ${condition} within ${STUCK_AFTER_MS} ms:`,
+                ...problems,
+                `see ${debugDir}`,
+              ].join('\n'),
             )
           }
           await pause(500)

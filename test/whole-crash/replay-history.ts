@@ -54,7 +54,7 @@ export function replay(history: readonly RecordedEvent[], userDeletedUids: Reado
     if (type === 'DELETED') return void quotas.delete(key)
     quotas.set(key, object)
     if (old?.metadata.uid !== object.metadata.uid) return
-    for (const name of BOUNDED) {
+    for (const name of BOUNDED_RESOURCES) {
       const [previous, used] = [old.status?.used?.[name], object.status?.used?.[name]].map(bytesOf)
       const bound = Math.max(...[old, object].map(({ spec }) => bytesOf(spec.hard[name] ?? '0')))
       const isCounted = old.status?.used?.[name] !== undefined && object.spec.hard[name] !== undefined
@@ -64,7 +64,7 @@ export function replay(history: readonly RecordedEvent[], userDeletedUids: Reado
   }
 }
 
-const BOUNDED = ['requests.storage', 'persistentvolumeclaims']
+const BOUNDED_RESOURCES = ['requests.storage', 'persistentvolumeclaims']
 
 function createView(): { view: ClaimsAndVolumes; play(event: RecordedEvent): void } {
   const claims = new Map<string, Claim>()

@@ -1,5 +1,5 @@
-// Reads the volumes of the drivers from ListVolumes and from the files and devices of the machine. While the system runs,
-// repeatedly checks that no volume and no file becomes smaller.
+// Reads the volumes of the drivers from ListVolumes, from the files of the pools and from the loop devices of the host.
+// While the system runs, repeatedly checks that no volume and no file becomes smaller.
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'

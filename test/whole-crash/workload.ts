@@ -45,8 +45,8 @@ export const IMPOSSIBLE_SIZE = '500Gi'
 /** At this number of objects that are not being deleted, the workload deletes an object instead of creating one. */
 const CLAIMS_MAX = 26
 const PODS_MAX = 14
-const STATIC_MAX = 6
-const PAUSE_MS = 250
+const STATIC_VOLUMES_MAX = 6
+const PAUSE_MS_MAX = 250
 
 const THIN = { provisioning: 'thin', overcommit: '20' }
 const expandable = { provisioner: DRIVER, allowVolumeExpansion: true, parameters: THIN }
@@ -217,7 +217,7 @@ export function createWorkload({
   /** Creates storage by calling the driver, then a PersistentVolume for it. */
   async function createVolume(): Promise<void> {
     const staticVolumes = omitTerminating(current.volumes).filter(({ spec }) => spec.storageClassName === 'static')
-    if (staticVolumes.length >= STATIC_MAX) return deleteVolume()
+    if (staticVolumes.length >= STATIC_VOLUMES_MAX) return deleteVolume()
     const name = `static-${sequence++}`
     const node = pick(cluster.nodes)!
     const bytes = 320 * 1024 ** 2
@@ -447,7 +447,7 @@ export function createWorkload({
     async act(signal) {
       while (!signal.aborted) {
         await nextAction()()
-        await new Promise((resolve) => setTimeout(resolve, random() * PAUSE_MS))
+        await new Promise((resolve) => setTimeout(resolve, random() * PAUSE_MS_MAX))
       }
     },
     async settle() {
