@@ -15,7 +15,7 @@ import { type CsiConnection, connectDriver } from '../csi/index.ts'
 import { type HostFixture, startHostFixture } from '../host/host.fixture.ts'
 import type { BackendName } from './backends/backend.ts'
 import { type RunningDriver, startDriver } from './driver.ts'
-import { TOPOLOGY_KEY } from './identity-service.ts'
+import { TOPOLOGY_KEY } from './names.ts'
 
 export const MIB = 1_048_576
 export const GIB = 1_073_741_824
@@ -76,7 +76,7 @@ export interface DriverFixtureOptions {
 }
 
 export const NODE = 'node-1'
-export { TOPOLOGY_KEY } from './identity-service.ts'
+export { TOPOLOGY_KEY } from './names.ts'
 
 export const capabilityOf = (use: UseOptions): MessageInitShape<typeof VolumeCapabilitySchema> => {
   const { isBlock, fsType = '', mode = Mode.SINGLE_NODE_MULTI_WRITER, flags = [] } = use

@@ -6,10 +6,7 @@ import {
   PluginCapability_Service_Type as Service,
 } from '../csi/gen/csi_pb.js'
 import type { Backend } from './backends/backend.ts'
-
-export const DRIVER_NAME = 'local.csi.stowage.dev'
-/** The topology key for a volume's node. */
-export const TOPOLOGY_KEY = `${DRIVER_NAME}/node`
+import { DRIVER_NAME } from './names.ts'
 
 export const createIdentityService = (version: string, backend: Backend): ServiceHandlers<typeof Identity> => ({
   async getPluginInfo() {

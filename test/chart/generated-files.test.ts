@@ -7,7 +7,7 @@ import { isMap, isScalar, type Pair, parse, parseDocument, stringify, type YAMLM
 import { type RoleRules, roleRulesOf } from '../../src/apiserver/rbac/component-roles.ts'
 import { type Component, rulesOf } from '../../src/apiserver/rbac/component-rules.ts'
 import { componentsOf, featuresOf } from '../../src/cli/commands/rbac/select-rules.ts'
-import { parseControllers } from '../../src/cli/commands/sidecar/select-controllers.ts'
+import { parseControllers } from '../../src/cli/commands/sidecar/parse-controllers.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
 const CHART = join(ROOT, 'charts', 'stowage')

@@ -4,7 +4,7 @@
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { Clock } from '../../base/clock.ts'
-import { createSecretMask, type SecretMask } from '../../csi/index.ts'
+import { createSecretMask, type SecretMask } from '../../csi/secret-mask.ts'
 import { checkPlugin } from './plugin/check-plugin.ts'
 import {
   checkResult,

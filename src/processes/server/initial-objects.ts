@@ -9,7 +9,7 @@ import type { InitialObject } from '../../apiserver/index.ts'
 import { find } from '../../client/find.ts'
 import type { Client } from '../../client/index.ts'
 import { DIRECTORY_PROVISIONER } from '../../controllers/provisioning/directory/index.ts'
-import { DRIVER_NAME } from '../../driver/index.ts'
+import { DRIVER_NAME } from '../../driver/names.ts'
 
 export const IS_DEFAULT = 'storageclass.kubernetes.io/is-default-class'
 const defaultClassMetadata = (isDefault: boolean) => (isDefault ? { annotations: { [IS_DEFAULT]: 'true' } } : {})

@@ -45,10 +45,10 @@ import type { AccountTokenSettings } from './account-tokens.ts'
 import type { AuditSettings } from './audit.ts'
 import { registerCertificateMetrics } from './certificate-metrics.ts'
 import { publishClusterInfo } from './cluster-info.ts'
-import { type RunningComponents, startComponents } from './components.ts'
+import type { RunningComponents } from './components.ts'
 import { kubeconfigOf, openDataDirectory } from './data-directory.ts'
 import type { DriverSource } from './drivers/driver-source.ts'
-import { checkDriverSources, type DriverReport } from './drivers/start-drivers.ts'
+import type { DriverReport } from './drivers/start-drivers.ts'
 import { followEncryption } from './encryption.ts'
 import { findServerEndpoint } from './endpoint.ts'
 import { createLocalDriverObjects, directoryClass } from './initial-objects.ts'
@@ -151,7 +151,10 @@ export async function serve(options: ServeOptions): Promise<void> {
   const hasDrivers = options.drivers.length > 0
   const nameOf = isStoreShared ? sharedNodeNames({ hostname: hostname(), dataDir }) : localNodeNames
   const nodesDir = join(dataDir, 'nodes')
-  checkDriverSources(options.drivers, listHosts({ dir: nodesDir, count: nodeCount, nameOf }))
+  if (hasDrivers) {
+    const { checkDriverSources } = await import('./drivers/start-drivers.ts')
+    checkDriverSources(options.drivers, listHosts({ dir: nodesDir, count: nodeCount, nameOf }))
+  }
   const pkiDir = options.pkiDir ?? join(dataDir, 'pki')
   await copyPkiSource({ ...options, pkiDir })
   const { store, encryption } = await openDataDirectory({ ...options, pkiDir, location })
@@ -237,6 +240,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       const connect = connectAsViewer({ pkiDir, caCert: pki.caCert, clock })
       if (isStoreShared)
         void followPeerOperations({ ...options, client, operations, endpoint, connect, signal: stop.signal })
+      const { startComponents } = await import('./components.ts') // a server is ready without the modules of controllers and nodes
       components = startComponents({
         ...options,
         server,

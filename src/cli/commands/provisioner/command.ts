@@ -3,7 +3,7 @@
 import { FEATURE_GATES, type FeatureGates } from '../../../api/feature-gates.ts'
 import type { ListenAddress } from '../../../base/listen-address.ts'
 import { UsageError } from '../../../base/usage-error.ts'
-import { type CapacityMode, parseEnableCapacity } from '../../../controllers/capacity/index.ts'
+import { type CapacityMode, parseEnableCapacity } from '../../../controllers/capacity/options.ts'
 import type { AddCommand } from '../../command.ts'
 import {
   booleanFlag,

@@ -17,8 +17,9 @@ import {
 import { runSidecar, type SidecarLeases, type SidecarRun } from '../../../processes/run-sidecar.ts'
 import { checkCanPublishCapacity, checkEnvironment, provisionerParts, releaseIntents } from '../provisioner/run.ts'
 import { resizerParts } from '../resizer/run.ts'
+import type { SidecarController } from './parse-controllers.ts'
 import { replaceContainers } from './replace-containers.ts'
-import { type SidecarController, selectControllers } from './select-controllers.ts'
+import { selectControllers } from './select-controllers.ts'
 import type { AllControllersSettings } from './settings.ts'
 
 export async function runAllControllers(run: SidecarRun<AllControllersSettings>): Promise<void> {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { DriverFacts } from '../../../csi/index.ts'
-import { parseControllers, selectControllers } from './select-controllers.ts'
+import { parseControllers } from './parse-controllers.ts'
+import { selectControllers } from './select-controllers.ts'
 
 const listEnabled = (text: string) => [...parseControllers(text).enabledNames]
 

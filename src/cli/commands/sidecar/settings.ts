@@ -6,7 +6,7 @@ import { readFlags, readGates } from '../../flags/flag-types.ts'
 import { FIXED_PROVISIONER_GATES, type ProvisionerSettings, readProvisionerSettings } from '../provisioner/command.ts'
 import { FIXED_RESIZER_GATES, type ResizerSettings, readResizerSettings } from '../resizer/command.ts'
 import { SIDECAR_FLAGS } from './flags.ts'
-import { type ControllerSelection, parseControllers } from './select-controllers.ts'
+import { type ControllerSelection, parseControllers } from './parse-controllers.ts'
 
 export interface AllControllersSettings extends SidecarSettings {
   readonly controllers: ControllerSelection

@@ -6,7 +6,8 @@ import { isNotFound } from '../../../api/status-error.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { timestamp } from '../../../base/timestamps.ts'
 import type { Client } from '../../../client/index.ts'
-import { desiredTaints, unknownConditions } from '../../../controllers/node-lifecycle/index.ts'
+import { unknownConditions } from '../../../controllers/node-lifecycle/conditions.ts'
+import { desiredTaints } from '../../../controllers/node-lifecycle/taints.ts'
 import { type NodeNames, parseNodeNumber } from './node-names.ts'
 
 export interface IdleNodesOptions {
