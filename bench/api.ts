@@ -43,7 +43,7 @@ const FULL_DIRECTORY_CLAIMS = 100_000
 const IDLE_DELAY_MS = 2_000
 
 const CREATE_RATIO_MIN = 0.4
-const READY_MS_MAX = { empty: 500, full: 3_000 }
+const READY_MS_MAX = { empty: 300, full: 3_000 }
 const ANONYMOUS_MB_MAX = 70
 
 const listedPath = (claims: number) => `/api/v1/namespaces/listed-${claims}/persistentvolumeclaims`

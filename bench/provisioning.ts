@@ -3,6 +3,7 @@
 //   binding     to existing volumes
 //   inProcess   a driver that responds immediately, the provisioner in the server process
 //   alone       the same with `stowage provisioner` as a separate process
+//   warmUp      in process, the first claims after a start compared with later ones
 //   journal     what the journal of volumes adds to the processor time of the server
 //   lostNode    in process, alternately without a lost node and with one whose driver fails to delete 1,000 volumes and to detach
 //               1,000 others
@@ -15,7 +16,7 @@ import { systemClock } from '../src/base/clock.ts'
 import { createFakeControl } from '../src/csi/fake/control-client.ts'
 import { attacherFinalizerOf, NODE_ID_ANNOTATION } from '../src/volumes/attachment-names.ts'
 import { PROVISIONED_BY } from '../src/volumes/names.ts'
-import type { BurstJob, BurstResult } from './lib/burst-role.ts'
+import type { BurstJob, BurstResult, OpenBurstJob } from './lib/burst-role.ts'
 import { buildClaim } from './lib/claims.ts'
 import type { ClientJob } from './lib/client-role.ts'
 import { type Comparison, type Figure, type GrowthPoint, medianOf, type Target } from './lib/figure.ts'
@@ -52,6 +53,17 @@ const JOURNAL = {
   long: { rounds: 120, replays: 200, profiledClaims: 20_000 },
   ratioMin: 0.98,
 }
+const WARM_UP = {
+  /** A new connection costs as much as a claim, so more clients would hide the difference. */
+  clients: 32,
+  claims: 200,
+  /** Bursts of a server: the first is compared with the median of the last ones. */
+  bursts: 9,
+  laterBursts: 4,
+  /** The first start is not counted: it warms up the driver and the clients. */
+  starts: { short: 6, long: 16 },
+  ratioMin: 1 / 1.3,
+}
 const LOST_NODE = { volumes: 1_000, claims: 400, warmUpClaims: 1_500, rounds: { short: 12, long: 40 }, ratioMin: 0.95 }
 const PAIR_KB_MAX = 4
 const CACHED_PAIRS = 20_000
@@ -83,6 +95,7 @@ export const provisioningSuite: Suite = {
     binding: measureBinding,
     inProcess: measureInProcess,
     alone: measureAlone,
+    warmUp: measureWarmUp,
     journal: measureJournal,
     lostNode: measureLostNode,
     memory: measureMemory,
@@ -142,6 +155,79 @@ async function measureAlone(options: PartOptions): Promise<Figure[]> {
     await provisioner.stop()
     await bench.close()
     await driver.stop()
+  }
+}
+
+/** Measures the first claims after a start. Driver and clients serve all starts, so that only the servers are cold. */
+async function measureWarmUp(options: PartOptions): Promise<Figure[]> {
+  const starts = options.isLong ? WARM_UP.starts.long : WARM_UP.starts.short
+  const socket = join(options.dir, 'csi.sock')
+  const driver = await startFakeDriver({ socket, name: DRIVER })
+  const bursts: Role<BurstJob | OpenBurstJob | 'run', BurstResult> = startRole('burst')
+  const rounds: { readonly first: BurstCost; readonly later: BurstCost }[] = []
+  try {
+    for (let start = 1; start <= starts; start++) {
+      options.progress(`start ${start} of ${starts}`)
+      const costs = await measureFirstBursts({ ...options, dir: join(options.dir, `start-${start}`) }, socket, bursts)
+      const later = costs.slice(-WARM_UP.laterBursts)
+      const medianLater = { ms: medianOf(later.map(({ ms }) => ms)), cpuMs: medianOf(later.map(({ cpuMs }) => cpuMs)) }
+      if (start > 1) rounds.push({ first: costs[0]!, later: medianLater })
+    }
+  } finally {
+    bursts.stop()
+    await driver.stop()
+  }
+  return (['ms', 'cpuMs'] as const).map((cost) => {
+    // The median of the ratios, because the speed of the machine changes between starts.
+    const ratio = medianOf(rounds.map(({ first, later }) => first[cost] / later[cost]))
+    const later = medianOf(rounds.map((round) => round.later[cost]))
+    return {
+      name: `first ${WARM_UP.claims} claims after a start${cost === 'ms' ? '' : ', server CPU time'}`,
+      unit: 'ms',
+      value: later * ratio,
+      limit: { value: later, of: 'the same later on the same server' },
+      target: { ratioMin: WARM_UP.ratioMin },
+    }
+  })
+}
+
+interface BurstCost {
+  readonly ms: number
+  /** CPU time of the server. */
+  readonly cpuMs: number
+}
+
+async function measureFirstBursts(
+  { dir, profileDir }: PartOptions,
+  socket: string,
+  bursts: Role<BurstJob | OpenBurstJob | 'run', BurstResult>,
+): Promise<BurstCost[]> {
+  const server = await startServer({ dataDir: dir, profileDir, command: 'up', flags: ['--driver-socket', socket] })
+  try {
+    const endpoint = await adminEndpointOf({ port: server.port, dataDir: dir })
+    await post(endpoint, CLASSES, classOf('fast'))
+    const costs: BurstCost[] = []
+    while (costs.length < WARM_UP.bursts) {
+      const namespace = `burst-${costs.length}`
+      await post(endpoint, '/api/v1/namespaces', { metadata: { name: namespace } })
+      const path = `/api/v1/namespaces/${namespace}/persistentvolumeclaims`
+      await bursts.run({
+        do: 'open',
+        endpoint,
+        clients: WARM_UP.clients,
+        count: WARM_UP.claims,
+        after: costs.length * WARM_UP.claims,
+        request: { method: 'POST', path, body: JSON.stringify(claimOf('fast')) },
+        watch: { method: 'GET', path: `${path}?watch=1` },
+        until: '"phase":"Bound"',
+      })
+      const startCpuMs = server.cpuMs()
+      const { seconds } = await bursts.run('run')
+      costs.push({ ms: seconds * 1_000, cpuMs: server.cpuMs() - startCpuMs })
+    }
+    return costs
+  } finally {
+    await server.stop()
   }
 }
 
