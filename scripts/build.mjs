@@ -1,12 +1,14 @@
-// Builds dist/: the program, the page of the console (console-page.mjs), the packages for authors of provisioners
+// Builds dist/: the program with its code cache (code-cache.mjs), the page of the console (console-page.mjs), the packages for authors of provisioners
 // (packages.mjs), and the tools of this repository (benchmarks, simulator, fake CSI driver). Does nothing if dist/ is up to date;
 // --force builds anyway. --release, for `npm pack`, builds only what is published, and removes the files of earlier builds. Other
 // builds keep them, because a running program may still load them.
 
-import { readFile, rm } from 'node:fs/promises'
+import { readdir, readFile, rm } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { build } from 'esbuild'
 import { isBuiltFrom, removeStamp, stampOfInputs, writeStamp } from './build-stamp.mjs'
-import { bundleOptions } from './bundle-options.mjs'
+import { bundleOptions, programOptions } from './bundle-options.mjs'
+import { writeCodeCache } from './code-cache.mjs'
 import { buildConsolePage } from './console-page.mjs'
 import { buildPackages } from './packages.mjs'
 
@@ -16,7 +18,7 @@ const options = bundleOptions(version)
 
 if (process.argv.includes('--release')) {
   await removeStamp()
-  for (const name of ['chunks', 'console', 'packages'])
+  for (const name of ['program', 'console', 'packages'])
     await rm(new URL(`dist/${name}`, ROOT), { recursive: true, force: true })
   await Promise.all([buildProgram(), buildConsolePage(version), buildPackages(version)])
 } else {
@@ -28,8 +30,15 @@ if (process.argv.includes('--release')) {
   }
 }
 
-function buildProgram() {
-  return build({ ...options, entryPoints: { stowage: 'src/main.ts' }, chunkNames: 'chunks/[name]-[hash]' })
+/** Builds the script of the program, its code cache, and then stowage.js, which starts it. */
+async function buildProgram() {
+  const { metafile } = await build(programOptions(version))
+  const script = basename(Object.keys(metafile.outputs).find((path) => path.endsWith('.cjs')))
+  await writeCodeCache(new URL(`dist/program/${script}`, ROOT).pathname)
+  const define = { STOWAGE_PROGRAM: JSON.stringify(script) }
+  await build({ ...options, splitting: false, banner: {}, define, entryPoints: { stowage: 'src/start.ts' } })
+  for (const name of await readdir(new URL('dist/program/', ROOT)))
+    if (!name.startsWith(script)) await rm(new URL(`dist/program/${name}`, ROOT))
 }
 
 function buildTools() {

@@ -33,6 +33,8 @@ const command = runCommandLine(process.argv, {
   writeError: (text) => void process.stderr.write(text),
   columns: Number(process.env.COLUMNS) || process.stdout.columns,
 })
-process.exitCode = await keepAliveUntil(command)
-exitReport.finish()
-setTimeout(() => process.exit(), LINGER_MS_MAX).unref()
+void keepAliveUntil(command).then((exitCode) => {
+  process.exitCode = exitCode
+  exitReport.finish()
+  setTimeout(() => process.exit(), LINGER_MS_MAX).unref()
+})

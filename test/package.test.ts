@@ -70,16 +70,20 @@ describe('scripts/build.mjs', () => {
     BUILDS_TIMEOUT_MS,
   )
 
-  it('builds again after a failed build, even if the sources are restored', async () => {
-    const entry = join(copy, 'src', 'main.ts')
-    const text = await readFile(entry, 'utf8')
-    await markAsOld()
-    await writeFile(entry, 'const')
-    await expect(build()).rejects.toThrow('ERROR')
-    await writeFile(entry, text)
-    await restoreTime(entry)
-    expect(await build()).toBeGreaterThan(1_000)
-  })
+  it(
+    'builds again after a failed build, even if the sources are restored',
+    async () => {
+      const entry = join(copy, 'src', 'main.ts')
+      const text = await readFile(entry, 'utf8')
+      await markAsOld()
+      await writeFile(entry, 'const')
+      await expect(build()).rejects.toThrow('ERROR')
+      await writeFile(entry, text)
+      await restoreTime(entry)
+      expect(await build()).toBeGreaterThan(1_000)
+    },
+    BUILDS_TIMEOUT_MS,
+  )
 })
 
 describe('published packages', () => {

@@ -28,7 +28,7 @@ async function acquireLock(): Promise<boolean> {
     return true
   } catch {
     const lock = await stat(LOCK).catch(() => undefined)
-    if (lock && Date.now() - lock.mtimeMs > 60_000) await rm(LOCK, { recursive: true, force: true }) // left by a killed build
+    if (lock && Date.now() - lock.mtimeMs > 120_000) await rm(LOCK, { recursive: true, force: true }) // left by a killed build
     return false
   }
 }

@@ -75,11 +75,11 @@ async function readFiles(pageDir: string | undefined): Promise<ReadonlyMap<strin
 }
 
 /**
- * Returns the directory of the built page, or undefined if there is none. This module runs from dist/stowage.js, dist/chunks/ or
- * src/console/http/, so each has its candidate.
+ * Returns the directory of the built page, or undefined if there is none. This module runs from dist/program/ or src/console/http/, so
+ * each has its candidate.
  */
 function findPageDir(): string | undefined {
-  const candidates = ['./console/', '../console/', '../../../dist/console/']
+  const candidates = ['../console/', '../../../dist/console/']
   return candidates
     .map((path) => fileURLToPath(new URL(path, import.meta.url)))
     .find((dir) => existsSync(join(dir, INDEX)))
