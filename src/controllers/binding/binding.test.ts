@@ -456,7 +456,7 @@ for (const isAtomic of [true, false]) {
       expect(fixture.eventsOf('c').at(-1)).toBe('Normal WaitForPodScheduled: waiting for pods a,b to be scheduled')
     })
 
-    it('records no WaitForPodScheduled for a pod that is scheduled within three seconds', async () => {
+    it('records no WaitForPodScheduled for a pod that is scheduled within five seconds', async () => {
       await start()
       await fixture.createClass('late', DELAYED_CLASS)
       await fixture.createClaim('c', { spec: { storageClassName: 'late' } })

@@ -177,7 +177,7 @@ function finalizersWith(finalizer: string, { metadata: { finalizers = [] } }: Cl
 }
 
 /** An event about waiting for pods is recorded when one of them has had no node for this long. */
-const SCHEDULING_MS = 3_000
+const SCHEDULING_MS = 5_000
 
 /** Returns the time after which the event is recorded if the claim still waits for its pods; 0 if it has waited long enough. */
 function eventDelayMs(claim: Claim, context: BindingContext): number {
