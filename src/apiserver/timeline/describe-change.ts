@@ -59,7 +59,7 @@ let { parts } = described
 interface KindDescription {
   /** Whether the journal records this change. Default: true for all changes. */
   isRecorded?(before: AnyObject | undefined, after: AnyObject | undefined): boolean
-  /** Adds the changes of the spec and the status. Calls with the same object before and after are skipped. */
+  /** Add the changes of the spec and the status. Not called if it is the same object before and after the write. */
   compareSpec(before: AnyObject | undefined, after: AnyObject): void
   compareStatus(before: AnyObject | undefined, after: AnyObject): void
   /** Sets the details and the step. */
@@ -236,11 +236,15 @@ export function describeChange(
 }
 
 function hasChanges(description: KindDescription, before: AnyObject, after: AnyObject): boolean {
+  described = compared
+  parts = compared.parts
   parts.count = 0
-  described.valueCount = 0
+  compared.valueCount = 0
   findChanges(description, before, after)
   return parts.count > 0
 }
+
+const compared = new DescribedChange()
 
 function findChanges(description: KindDescription, before: AnyObject | undefined, after: AnyObject): void {
   const previousSpec = before?.spec
