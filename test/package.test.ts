@@ -174,9 +174,9 @@ describe('published packages', () => {
     await writeFile(join(folder, 'dist', 'stowage.js'), program)
     const readVariables = async (command: string, env: Record<string, string> = {}) =>
       (await run(join(folder, 'bin', 'stowage'), [command], { env: { PATH: process.env.PATH, ...env } })).stdout.trim()
-    expect(await readVariables('up')).toBe('1 65536 65536')
-    expect(await readVariables('server', { MALLOC_ARENA_MAX: '4' })).toBe('4 65536 65536')
-    expect(await readVariables('node')).toBe('1 65536 65536')
+    expect(await readVariables('up')).toBe('1 16384 65536')
+    expect(await readVariables('server', { MALLOC_ARENA_MAX: '4' })).toBe('4 16384 65536')
+    expect(await readVariables('node')).toBe('1 16384 65536')
     expect(await readVariables('sidecar')).toBe('undefined undefined undefined')
   })
 

@@ -44,7 +44,7 @@ function startFlagsOf(programs: string): readonly string[] {
 }
 
 /** The environment that bin/stowage sets for servers and agents. */
-export const NPM_START_ENV = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '65536', MALLOC_TRIM_THRESHOLD_: '65536' }
+export const NPM_START_ENV = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '16384', MALLOC_TRIM_THRESHOLD_: '65536' }
 
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
   const { dataDir, store, profileDir, command = 'server', flags: extraFlags = [], nodeFlags = [], programs } = options
