@@ -158,7 +158,9 @@ async function requestVolume(action: ProvisionAction, claim: Claim, context: Bin
   if (annotationOf(claim, PROVISIONER) === provisioner)
     return saveOrRecord(mergePatches(persistentVolumeClaimKind, claim, { status }), action, claim, context)
   const annotations = { [PROVISIONER]: provisioner, [PROVISIONER_BETA]: provisioner }
-  const running = context.runningProvisioners.find(provisioner, annotationOf(claim, SELECTED_NODE))
+  const running = hasDataSource(claim)
+    ? undefined
+    : context.runningProvisioners.find(provisioner, annotationOf(claim, SELECTED_NODE))
   const finalizers = running && finalizersWith(running.intentFinalizer, claim)
   const writes = mergePatches(persistentVolumeClaimKind, claim, { main: { annotations, finalizers }, status })
   if (!finalizers) return saveOrRecord(writes, action, claim, context)
@@ -170,6 +172,12 @@ async function requestVolume(action: ProvisionAction, claim: Claim, context: Bin
     throw error
   }
 }
+
+/**
+ * Whether the volume is created from another one. The source may never become usable, and after a crash the provisioner could
+ * then not repeat the request to find out that no volume exists: the finalizer would keep the claim.
+ */
+const hasDataSource = ({ spec }: Claim): boolean => (spec?.dataSource ?? spec?.dataSourceRef) !== undefined
 
 /** Returns undefined if the claim has the finalizer: it is the intent of an earlier process, which may have created a volume. */
 function finalizersWith(finalizer: string, { metadata: { finalizers = [] } }: Claim): readonly string[] | undefined {

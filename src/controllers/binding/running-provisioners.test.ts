@@ -72,6 +72,17 @@ describe('a provisioner that runs in the process of the binder', () => {
     expect(calls).toEqual([`expect ${metadata.uid}`])
   })
 
+  it('PROV-12 gets no intent from the binder for a claim whose volume is created from another one', async () => {
+    const { calls } = await start({})
+    const dataSource = { kind: 'PersistentVolumeClaim', name: 'source' }
+    await fixture.createClaim('claim', { spec: { ...FAST.spec, dataSource } })
+    await fixture.settle()
+    const { finalizers = [], annotations } = (await fixture.getClaim('claim')).metadata
+    expect(annotations).toMatchObject({ [PROVISIONER]: DISK })
+    expect(finalizers).not.toContain(INTENT)
+    expect(calls).toEqual([])
+  })
+
   it('PROV-12 gets no intent from the binder after it has stopped', async () => {
     const { calls, remove } = await start({})
     remove()

@@ -66,6 +66,20 @@ describe('a provisioner with an intent of the binder in its process', () => {
     expect(fixture.storage.provisions).toEqual([])
   })
 
+  it('PROV-12 removes the intent if the request fails before a call to the storage', async () => {
+    const message = 'Secret "shop/credentials" does not exist'
+    const provision: Provisioner['provision'] = async () => ({
+      is: 'failed',
+      failure: 'final',
+      message,
+      isNotCalled: true,
+    })
+    const { requestVolume } = start({}, { provision })
+    await requestVolume()
+    await fixture.waitUntil(async () => !(await hasIntent()), 'the intent to be removed')
+    expect(fixture.storage.provisions).toEqual([])
+  })
+
   it('PROV-12 repeats the call after a crash between the creation of the volume and the result', async () => {
     const first = start({ killAt: { call: 0, when: 'after' } })
     await first.requestVolume()

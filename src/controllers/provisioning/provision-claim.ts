@@ -1,5 +1,5 @@
 // Applies the action 'provision': calls the provisioner for a claim and records the resulting stage. Records the intent
-// immediately before the storage is called. unsaved-volume.ts creates the PV or deletes the volume.
+// immediately before the storage is called, unless the binder has recorded it. unsaved-volume.ts creates the PV or deletes the volume.
 
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
@@ -189,6 +189,8 @@ async function applyFailure(
   const volumeMayExist =
     staysUnknown || failure === 'unfinished' || (failure === 'noChange' && previousStage.is === 'unknown')
   countAndRecordFailure(attempt, request, { failure, message, volumeMayExist }, context)
+  // The storage was not called. Without this, the next process could not find that out if the request never becomes possible.
+  if (isExpectedIntent(attempt.claim, context)) await removeIntent(attempt.claim, context)
   attempt.details = details
   switch (failure) {
     case 'unfinished':
