@@ -167,7 +167,7 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
       const isAbnormal = async () =>
         (await fixture.csi.controller.controllerGetVolume({ volumeId: id })).status?.volumeCondition?.abnormal
       expect(await isAbnormal()).toBe(true)
-      expect(await outcomeOf(fixture.stage(id))).toMatch(/^FAILED_PRECONDITION: .*has 310Mi of the 320Mi/)
+      expect(await outcomeOf(fixture.stage(id))).toMatch(/^FAILED_PRECONDITION: .*has 310Mi of the recorded 320Mi/)
       expect(await outcomeOf(expand(id, GIB))).toMatch(/^FAILED_PRECONDITION: .*it was truncated/)
       await fixture.restart()
       expect((await stat(imageOf(id))).size).toBe(310 * MIB)
