@@ -1,7 +1,7 @@
-// Builds dist/: the program with its code cache (code-cache.mjs), the page of the console (console-page.mjs), the packages for authors of provisioners
-// (packages.mjs), and the tools of this repository (benchmarks, simulator, fake CSI driver). Does nothing if dist/ is up to date;
-// --force builds anyway. --release, for `npm pack`, builds only what is published, and removes the files of earlier builds. Other
-// builds keep them, because a running program may still load them.
+// Builds dist/: the program with its code cache (code-cache.mjs), the page of the console (console-page.mjs), the packages for
+// authors of provisioners (packages.mjs), and the tools of this repository (benchmarks, simulator, fake CSI driver). Does nothing
+// if dist/ is up to date; --force builds anyway. --release, for `npm pack`, builds only what is published, and removes the files
+// of earlier builds.
 
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { basename } from 'node:path'

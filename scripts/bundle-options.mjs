@@ -20,8 +20,8 @@ export const bundleOptions = (version) => ({
 })
 
 /**
- * The options of the program: one script, so that V8's code cache contains all of it and start.ts can compile it. It has no unneeded spaces,
- * because its text stays in memory.
+ * The options of the program: one script, so that V8's code cache contains all of it and start.ts can compile it. It has no
+ * unneeded spaces, because its text stays in memory.
  */
 export const programOptions = (version) => {
   const { splitting: _, banner: __, define, ...options } = bundleOptions(version)
