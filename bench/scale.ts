@@ -25,7 +25,10 @@ const SIZES = { short: [1_000, 10_000, 100_000], long: [10_000, 100_000, 1_000_0
 /** Beyond this number of claims the heap needs more than the limit that Node.js sets by default. */
 const DEFAULT_HEAP_CLAIMS_MAX = 300_000
 const LARGE_HEAP_FLAG = '--max-old-space-size=16384'
-/** A server has settled when it uses less than this share of a processor: its caches are filled and its controllers have looked at every object. */
+/**
+ * A server has settled when it uses less than this share of a processor: its caches are filled, and its controllers have looked
+ * at every object.
+ */
 const SETTLED = { share: 0.05, windowMs: 2_000, timeoutMs: 600_000 }
 const PAIRS_PER_TRANSACTION = 500
 const BOUND = { claims: 1_000, clients: 64, warmUpRounds: 2 }

@@ -136,7 +136,10 @@ function sumTo(count: number): number {
   return sum
 }
 
-/** Starts with these shares, after which the process is idle. Returns the collections, a function that runs checks, and the number of trims. */
+/**
+ * Starts with these shares, after which the process is idle. Returns the collections, a function that runs checks, and the number of
+ * trims.
+ */
 function startCollection({ shares, usedBytes }: { shares: readonly number[]; usedBytes: () => number }) {
   const clock = manualClock()
   const collections: Collection[] = []
