@@ -80,11 +80,11 @@ export class LineWriter {
 
   /** Returns what was added since the last call, in memory of its own. */
   take(): Uint8Array {
-    const taken = Buffer.allocUnsafeSlow(this.#length)
-    this.#bytes.copy(taken, 0, 0, this.#length)
+    const copy = Buffer.allocUnsafeSlow(this.#length)
+    this.#bytes.copy(copy, 0, 0, this.#length)
     this.#length = 0
     if (this.#bytes.length > KEPT_BYTES_MAX) this.#bytes = Buffer.allocUnsafeSlow(INITIAL_BYTES)
-    return taken
+    return copy
   }
 
   #utf8(text: string): void {

@@ -18,13 +18,13 @@ it.skipIf(!hasGlibc())(
           const trim = await loadMallocTrim()
           const anonymousKb = () => Number(/RssAnon:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1])
           let buffers = Array.from({ length: 40_000 }, () => Buffer.allocUnsafeSlow(1_500).fill(1))
-          const kept = buffers.filter((_, index) => index % 500 === 0)
+          const keptBuffers = buffers.filter((_, index) => index % 500 === 0)
           buffers = undefined
           await gc({ type: 'major', execution: 'async' })
           await gc({ type: 'major', execution: 'async' })
           const beforeKb = anonymousKb()
           trim()
-          console.log(JSON.stringify({ kept: kept.length, returnedKb: beforeKb - anonymousKb() }))`,
+          console.log(JSON.stringify({ keptCount: keptBuffers.length, returnedKb: beforeKb - anonymousKb() }))`,
         resolveDir: import.meta.dirname,
         loader: 'ts',
       },
@@ -39,8 +39,8 @@ it.skipIf(!hasGlibc())(
       ['--expose-gc', '--input-type=module', '--eval', outputFiles[0]!.text],
       { cwd: ROOT, env: { ...process.env, MALLOC_ARENA_MAX: '1' } },
     )
-    const { kept, returnedKb } = JSON.parse(stdout)
-    expect(kept).toBe(80)
+    const { keptCount, returnedKb } = JSON.parse(stdout)
+    expect(keptCount).toBe(80)
     expect(returnedKb).toBeGreaterThan(30_000)
   },
 )
