@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { HostFacts } from '../../host/index.ts'
 import { createLoopBackend } from './loop-backend.ts'
-import { deviceBytesOf } from './loop-devices.ts'
 
 const AVAILABLE = { available: true } as const
 const MISSING_PROGRAM = { available: false, message: 'The program "mkfs.xfs" is not installed on this node.' } as const
@@ -30,12 +29,4 @@ describe('createLoopBackend', () => {
   it('defaults to xfs', () => {
     expect(backendWith({ xfs: AVAILABLE, ext4: AVAILABLE }).defaultFsType).toBe('xfs')
   })
-
-  it.each([
-    [1, 4_096],
-    [4_096, 4_096],
-    [4_097, 8_192],
-  ])('gives a volume of %d bytes a device of %d bytes', (capacityBytes, deviceBytes) =>
-    expect(deviceBytesOf(capacityBytes)).toBe(deviceBytes),
-  )
 })

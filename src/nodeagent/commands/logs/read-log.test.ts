@@ -1,9 +1,8 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createLineSplitter, LOG_LINE_BYTES_MAX, parseLogLine } from './log-line.ts'
+import { createLineSplitter } from './log-line.ts'
 import { listLogFiles, openLogWriter } from './log-writer.ts'
 import { type LogOptions, readLog } from './read-log.ts'
 
@@ -19,8 +18,8 @@ beforeEach(async () => {
 afterEach(() => rm(directory, { recursive: true }))
 
 /** Writes lines, one second after another. */
-async function write(lines: readonly string[], bytesMax = 1_000_000, filesMax = 100): Promise<void> {
-  const writer = await openLogWriter(path, { bytesMax, filesMax })
+async function write(lines: readonly string[], bytesMax = 1_000_000): Promise<void> {
+  const writer = await openLogWriter(path, { bytesMax, filesMax: 100 })
   const splitter = createLineSplitter('stdout')
   for (const [index, line] of lines.entries())
     await writer.append(splitter.add(Buffer.from(line), START_MS + index * 1_000))
@@ -32,56 +31,6 @@ async function read(options: LogOptions = {}): Promise<string> {
   for await (const chunk of readLog(path, options, { signal: NEVER })) chunks.push(chunk)
   return Buffer.concat(chunks).toString()
 }
-
-describe('log lines', () => {
-  it('SYS-26 have the format of the Container Runtime Interface', () => {
-    const splitter = createLineSplitter('stderr')
-    expect(splitter.add(Buffer.from('hello\nworld'), START_MS).toString()).toBe(
-      '2026-01-05T09:30:00.125000000Z stderr F hello\n',
-    )
-    expect(splitter.end(START_MS).toString()).toBe('2026-01-05T09:30:00.125000000Z stderr P world\n')
-  })
-
-  it('SYS-26 restore any output, however it was split into chunks', () => {
-    const output = fc.array(
-      fc.oneof(fc.uint8Array({ maxLength: 40 }), fc.constant(Buffer.alloc(LOG_LINE_BYTES_MAX + 5, 'x'))),
-      {
-        maxLength: 8,
-      },
-    )
-    fc.assert(
-      fc.property(output, (chunks) => {
-        const splitter = createLineSplitter('stdout')
-        const log = Buffer.concat([...chunks.map((chunk) => splitter.add(chunk, START_MS)), splitter.end(START_MS)])
-        const restored: Buffer[] = []
-        for (let start = 0; start < log.length; ) {
-          const end = log.indexOf(0x0a, start)
-          const line = parseLogLine(log.subarray(start, end))!
-          expect(line.content.length).toBeLessThanOrEqual(LOG_LINE_BYTES_MAX)
-          restored.push(line.content, Buffer.from(line.isPart ? '' : '\n'))
-          start = end + 1
-        }
-        expect(Buffer.concat(restored).equals(Buffer.concat(chunks))).toBe(true)
-      }),
-      { seed: 1 },
-    )
-  })
-})
-
-describe('log files', () => {
-  it('never exceed their size and number', async () => {
-    await write(
-      Array.from({ length: 50 }, (_, index) => `line ${index}\n`),
-      200,
-      3,
-    )
-    const files = (await readdir(directory)).sort()
-    expect(files).toEqual(['log', 'log.1', 'log.2'])
-    for (const file of files) expect((await readFile(join(directory, file))).length).toBeLessThanOrEqual(200)
-    expect((await read()).endsWith('line 48\nline 49\n')).toBe(true)
-    expect(await listLogFiles(path)).toEqual([`${path}.2`, `${path}.1`, path])
-  })
-})
 
 describe('readLog', () => {
   const lines = ['one\n', 'two\n', 'three\n', 'four']
