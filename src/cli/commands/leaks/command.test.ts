@@ -10,7 +10,7 @@ import { VOL_DATA } from '../../../nodeagent/paths.ts'
 import { formatVolData } from '../../../nodeagent/vol-data.ts'
 import { startProgramFixture } from '../../program.fixture.ts'
 import { runCommandLine } from '../../run.ts'
-import { findDriverLeaks } from './run.ts'
+import { findDriverLeaks } from './find-driver-leaks.ts'
 
 type Program = Awaited<ReturnType<typeof startProgramFixture>>
 

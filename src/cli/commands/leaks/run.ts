@@ -2,7 +2,7 @@
 import { setMaxListeners } from 'node:events'
 import { UsageError } from '../../../base/usage-error.ts'
 import { loadClientConfig } from '../../../client/connection/client-config.ts'
-import { type Client, httpClient } from '../../../client/index.ts'
+import { httpClient } from '../../../client/index.ts'
 import type { ProgramDeps } from '../../command.ts'
 import { confirm } from '../../confirm.ts'
 import { ExitError } from '../../exit-error.ts'
@@ -36,8 +36,6 @@ export interface LeaksDeps extends ProgramDeps {
 
 const TIMEOUT_MS = 30_000
 const USER_AGENT = 'stowage-leaks'
-/** The default of --grace-period. */
-const GRACE_PERIOD_MS = 120_000
 
 export async function runLeaks(request: LeaksRequest, deps: LeaksDeps): Promise<void> {
   const { clock, signal } = deps
@@ -49,23 +47,6 @@ export async function runLeaks(request: LeaksRequest, deps: LeaksDeps): Promise<
     await reportAndChange(request, { client, processes: drivers.processes, clock, signal }, drivers.problems, deps)
   } finally {
     client.close()
-    drivers.close()
-  }
-}
-
-/** Returns the leaks of a driver that has a socket on this machine, for the console. */
-export async function findDriverLeaks(
-  client: Pick<Client, 'list'>,
-  { driver, dataDir }: { readonly driver: string; readonly dataDir: string },
-  { clock, signal }: Pick<FindDeps, 'clock' | 'signal'>,
-): Promise<LeakReport> {
-  setMaxListeners(0, signal)
-  const drivers = await openDrivers({ driver, addresses: [], dataDir }, { clock, signal })
-  try {
-    const options = { gracePeriodMs: GRACE_PERIOD_MS, namedHandles: new Set<string>() }
-    const { report } = await findLeaks({ client, processes: drivers.processes, clock, signal }, options)
-    return { ...report, unknown: [...report.unknown, ...drivers.problems] }
-  } finally {
     drivers.close()
   }
 }
@@ -83,7 +64,7 @@ async function reportAndChange(
   const text = () => formatReport(report, { nowMs: deps.clock.nowMs(), hasColors: deps.hasColors })
   if (action === undefined) {
     deps.write(await formatOutput(output, report, text))
-    return exitWith(report.leaks.length)
+    return failIfLeaksRemain(report.leaks.length)
   }
   const candidates = selectCandidates(check, { ...options, action })
   if (dryRun) {
@@ -95,7 +76,7 @@ async function reportAndChange(
         () => `${text()}${formatPlan(action, candidates)}Nothing was changed (--dry-run).\n`,
       ),
     )
-    return exitWith(report.leaks.length)
+    return failIfLeaksRemain(report.leaks.length)
   }
   if (output === 'text') deps.write(text())
   const changes = candidates.length === 0 ? [] : await applyChanges(candidates, request, action, findDeps, deps)
@@ -103,7 +84,7 @@ async function reportAndChange(
     if (candidates.length === 0) deps.write(formatPlan(action, candidates))
   } else deps.write(await formatOutput(output, { ...report, changes }, text))
   const changed = changes.filter(({ result }) => result === 'adopted' || result === 'deleted').length
-  exitWith(report.leaks.length - changed)
+  failIfLeaksRemain(report.leaks.length - changed)
 }
 
 async function applyChanges(
@@ -136,6 +117,6 @@ async function applyChanges(
 }
 
 /** Throws ExitError with code 1 if leaks remain. */
-function exitWith(leaks: number): void {
-  if (leaks > 0) throw new ExitError(1)
+function failIfLeaksRemain(leakCount: number): void {
+  if (leakCount > 0) throw new ExitError(1)
 }
