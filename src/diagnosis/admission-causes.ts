@@ -1,10 +1,8 @@
-// Describes why the API server rejects a new claim or pod: a violated limit range or an exceeded quota. Also lists the objects of
-// a snapshot that a quota counts.
+// Describes why the API server rejects a new claim or pod: a violated limit range or an exceeded quota.
 import type { LimitRange } from '../api/kinds/limit-range/limit-range-schema.ts'
 import { formatQuantity } from '../api/quantity.ts'
-import { type Change, formatAmounts, type ListObjects, type QuotaAccount } from '../api/quota/index.ts'
+import { type Change, formatAmounts, type QuotaAccount } from '../api/quota/index.ts'
 import { type Diagnosis, fix } from './diagnosis.ts'
-import type { Snapshot } from './snapshot.ts'
 
 export function describeLimitViolations(range: Readonly<LimitRange>, violations: readonly string[]): Diagnosis[] {
   const { namespace = '', name = '' } = range.metadata
@@ -32,16 +30,8 @@ export function describeQuotaExcess(account: QuotaAccount, changes: readonly Cha
     message,
     numbers: Object.fromEntries(amounts) as Record<string, string>,
     fixes: [
-      fix('delete claims that are not needed, or lower the request'),
+      fix('delete objects that are not needed, or lower the request'),
       fix('raise the quota', `kubectl -n ${namespace} edit resourcequota ${name}`),
     ],
-  }
-}
-
-/** Returns a function that lists the pods and claims of the namespace. For all other kinds, it returns an empty list. */
-export function listObjectsOf(snapshot: Snapshot, namespace: string | undefined): ListObjects {
-  return ({ plural }) => {
-    const objects = plural === 'pods' ? snapshot.pods : plural === 'persistentvolumeclaims' ? snapshot.claims : []
-    return objects.filter(({ metadata }) => metadata.namespace === namespace)
   }
 }
