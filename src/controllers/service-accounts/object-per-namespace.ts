@@ -53,7 +53,7 @@ export function createObjectPerNamespaceController<T extends KubeObject>(
     random,
     log,
     metrics,
-    operation: { component: name, name: 'Publish' },
+    operation: { component: name, name: 'EnsureObject' },
     sources: [
       source({ cache: namespaces, keysOf: ({ metadata }) => [metadata.name] }),
       source({ cache: objects, keysOf: ({ metadata }) => [metadata.namespace ?? ''] }),
