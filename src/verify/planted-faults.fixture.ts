@@ -35,7 +35,7 @@ function replace(
 }
 
 /** Replaces an error code with another outcome. */
-const translate =
+const replaceCode =
   (service: ServiceName, method: string, from: CsiFailureCode, to: CsiFailureCode | 'OK', response: object = {}) =>
   (services: FakeServices): void =>
     replace(services, service, method, async (request, original) => {
@@ -85,9 +85,9 @@ const changeVolume =
       return response
     })
 
-const range = (requiredBytes: bigint) => create(CapacityRangeSchema, { requiredBytes })
+const capacityRange = (requiredBytes: bigint) => create(CapacityRangeSchema, { requiredBytes })
 
-let counter = 0
+let uniqueNumber = 0
 
 export const PLANTED_FAULTS: readonly PlantedFault[] = [
   // Identity and capabilities
@@ -104,7 +104,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     plant: (services) =>
       replace(services, 'controller', 'controllerGetCapabilities', async (request, original) => {
         const { capabilities } = await original(request)
-        return { capabilities: counter++ % 2 === 0 ? capabilities : capabilities.slice(1) }
+        return { capabilities: uniqueNumber++ % 2 === 0 ? capabilities : capabilities.slice(1) }
       }),
   },
   {
@@ -155,7 +155,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       replace(services, 'controller', 'createVolume', async (request, original) =>
         original(
           request.name
-            ? create(CreateVolumeRequestSchema, { ...request, name: `${request.name}-${++counter}` })
+            ? create(CreateVolumeRequestSchema, { ...request, name: `${request.name}-${++uniqueNumber}` })
             : request,
         ),
       ),
@@ -169,7 +169,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     title: 'the volume context has the time of the call',
     check: 'create-context-stable',
     plant: changeVolume((volume) => {
-      volume.volumeContext = { at: String(++counter) }
+      volume.volumeContext = { at: String(++uniqueNumber) }
     }),
   },
   {
@@ -177,7 +177,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     check: 'create-required-fields',
     plant: (services) =>
       replace(services, 'controller', 'createVolume', async (request, original) =>
-        original({ ...request, name: request.name || `unnamed-${++counter}` }),
+        original({ ...request, name: request.name || `unnamed-${++uniqueNumber}` }),
       ),
   },
   {
@@ -218,13 +218,13 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     plant: (services) =>
       replace(services, 'controller', 'createVolume', async (request, original) => {
         const bytes = (((request.capacityRange?.requiredBytes ?? 0n) + 1024n ** 3n - 1n) / 1024n ** 3n) * 1024n ** 3n
-        return original({ ...request, capacityRange: range(bytes) })
+        return original({ ...request, capacityRange: capacityRange(bytes) })
       }),
   },
   {
     title: 'CreateVolume returns INTERNAL if the storage is exhausted',
     check: 'create-impossible-size',
-    plant: translate('controller', 'createVolume', 'OUT_OF_RANGE', 'INTERNAL'),
+    plant: replaceCode('controller', 'createVolume', 'OUT_OF_RANGE', 'INTERNAL'),
   },
   {
     title: 'CreateVolume truncates names to 64 characters',
@@ -265,7 +265,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
         const existing = Object.values(state.volumes).find(({ name }) => name.startsWith(`${request.name}#`))
         await new Promise((resolve) => setImmediate(resolve)) // the check and the creation are not atomic
         if (existing) return { volume: { volumeId: existing.id, capacityBytes: BigInt(existing.capacityBytes) } }
-        return original({ ...request, name: `${request.name}#${++counter}` })
+        return original({ ...request, name: `${request.name}#${++uniqueNumber}` })
       }),
   },
   {
@@ -340,7 +340,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     title: 'ValidateVolumeCapabilities returns OK for an unknown volume',
     check: 'validate-unknown',
-    plant: translate('controller', 'validateVolumeCapabilities', 'NOT_FOUND', 'OK'),
+    plant: replaceCode('controller', 'validateVolumeCapabilities', 'NOT_FOUND', 'OK'),
   },
   {
     title: 'ValidateVolumeCapabilities confirms nothing',
@@ -356,7 +356,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     title: 'ControllerPublishVolume accepts an unknown node',
     check: 'attach-unknown-node',
-    plant: translate('controller', 'controllerPublishVolume', 'NOT_FOUND', 'OK'),
+    plant: replaceCode('controller', 'controllerPublishVolume', 'NOT_FOUND', 'OK'),
   },
   {
     title: 'a repeated ControllerPublishVolume fails',
@@ -366,12 +366,12 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     title: 'ControllerPublishVolume ignores another readonly flag',
     check: 'attach-incompatible',
-    plant: translate('controller', 'controllerPublishVolume', 'ALREADY_EXISTS', 'OK'),
+    plant: replaceCode('controller', 'controllerPublishVolume', 'ALREADY_EXISTS', 'OK'),
   },
   {
     title: 'ControllerPublishVolume publishes a single-node volume to two nodes',
     check: 'attach-two-nodes',
-    plant: translate('controller', 'controllerPublishVolume', 'FAILED_PRECONDITION', 'OK'),
+    plant: replaceCode('controller', 'controllerPublishVolume', 'FAILED_PRECONDITION', 'OK'),
   },
   {
     title: 'a repeated ControllerUnpublishVolume fails with INTERNAL',
@@ -418,7 +418,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     title: 'ListVolumes starts again with an invalid token',
     check: 'list-invalid-token',
-    plant: translate('controller', 'listVolumes', 'ABORTED', 'OK'),
+    plant: replaceCode('controller', 'listVolumes', 'ABORTED', 'OK'),
   },
   {
     title: 'ListVolumes names the node of a detached volume',
@@ -433,7 +433,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     title: 'ControllerGetVolume returns OK for an unknown volume',
     check: 'get-volume',
-    plant: translate('controller', 'controllerGetVolume', 'NOT_FOUND', 'OK'),
+    plant: replaceCode('controller', 'controllerGetVolume', 'NOT_FOUND', 'OK'),
   },
   {
     title: 'GetCapacity reports a negative capacity',
@@ -478,7 +478,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     title: 'ControllerExpandVolume of an unknown volume fails with INTERNAL',
     check: 'expand-unknown',
-    plant: translate('controller', 'controllerExpandVolume', 'NOT_FOUND', 'INTERNAL'),
+    plant: replaceCode('controller', 'controllerExpandVolume', 'NOT_FOUND', 'INTERNAL'),
   },
   {
     title: 'ControllerExpandVolume ignores the limit',
@@ -500,7 +500,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     title: 'NodeExpandVolume of an unknown volume succeeds',
     check: 'node-expand-unknown',
-    plant: translate('node', 'nodeExpandVolume', 'NOT_FOUND', 'OK'),
+    plant: replaceCode('node', 'nodeExpandVolume', 'NOT_FOUND', 'OK'),
   },
   {
     title: 'NodeExpandVolume never succeeds',
@@ -510,7 +510,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     title: 'ControllerModifyVolume ignores unknown keys',
     check: 'modify-unknown-key',
-    plant: translate('controller', 'controllerModifyVolume', 'INVALID_ARGUMENT', 'OK'),
+    plant: replaceCode('controller', 'controllerModifyVolume', 'INVALID_ARGUMENT', 'OK'),
   },
   {
     title: 'a repeated ControllerModifyVolume fails',
@@ -536,7 +536,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     title: 'NodeStageVolume of an unknown volume succeeds',
     check: 'stage-unknown',
-    plant: translate('node', 'nodeStageVolume', 'NOT_FOUND', 'OK'),
+    plant: replaceCode('node', 'nodeStageVolume', 'NOT_FOUND', 'OK'),
   },
   {
     title: 'NodeStageVolume fails if the volume is staged',
@@ -564,7 +564,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     title: 'NodePublishVolume publishes without a staging path',
     check: 'publish-without-staging-path',
-    plant: translate('node', 'nodePublishVolume', 'FAILED_PRECONDITION', 'OK'),
+    plant: replaceCode('node', 'nodePublishVolume', 'FAILED_PRECONDITION', 'OK'),
   },
   {
     title: 'a repeated NodePublishVolume fails',
@@ -574,12 +574,12 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     title: 'NodePublishVolume ignores another readonly flag',
     check: 'publish-incompatible',
-    plant: translate('node', 'nodePublishVolume', 'ALREADY_EXISTS', 'OK'),
+    plant: replaceCode('node', 'nodePublishVolume', 'ALREADY_EXISTS', 'OK'),
   },
   {
     title: 'NodePublishVolume allows two writers of a single-writer volume',
     check: 'publish-single-writer',
-    plant: translate('node', 'nodePublishVolume', 'FAILED_PRECONDITION', 'OK'),
+    plant: replaceCode('node', 'nodePublishVolume', 'FAILED_PRECONDITION', 'OK'),
   },
   {
     title: 'NodeUnpublishVolume leaves the target path',
@@ -594,7 +594,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     title: 'NodeGetVolumeStats of an unknown volume succeeds',
     check: 'stats-not-found',
-    plant: translate('node', 'nodeGetVolumeStats', 'NOT_FOUND', 'OK'),
+    plant: replaceCode('node', 'nodeGetVolumeStats', 'NOT_FOUND', 'OK'),
   },
   {
     title: 'NodeGetVolumeStats reports more used than total bytes',
@@ -672,7 +672,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
         try {
           return await original(request)
         } catch {
-          const response = await original({ ...request, capacityRange: range(1024n) })
+          const response = await original({ ...request, capacityRange: capacityRange(1024n) })
           return { volume: { ...response.volume, capacityBytes: request.capacityRange.requiredBytes } }
         }
       }),

@@ -10,8 +10,8 @@ const MODULE = 'github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity@v5.5.0'
 
 /** Returns the path of the program, or why it is not available. */
 export async function findCsiSanity(): Promise<{ readonly program: string } | { readonly missing: string }> {
-  const programOnPath = await run('sh', ['-c', 'command -v csi-sanity']).catch(() => undefined)
-  if (programOnPath) return { program: programOnPath.stdout.trim() }
+  const lookup = await run('sh', ['-c', 'command -v csi-sanity']).catch(() => undefined)
+  if (lookup) return { program: lookup.stdout.trim() }
   const bin = join(tmpdir(), 'stowage-csi-sanity')
   try {
     await run('go', ['install', MODULE], { env: { ...process.env, GOBIN: bin } })
@@ -48,15 +48,15 @@ export async function runCsiSanity({
     const owner = uid === undefined ? {} : { uid, gid: uid }
     const executable = uid === undefined ? program : await copyInto(dir, program)
     if (uid !== undefined) await run('chown', ['-R', `${uid}:${uid}`, dir])
-    const parameters = join(dir, 'mutable.yaml')
-    await writeFile(parameters, JSON.stringify(mutableParameters), { mode: 0o644 }) // JSON is valid YAML
-    const report = join(dir, 'report.json')
+    const parametersPath = join(dir, 'mutable.yaml')
+    await writeFile(parametersPath, JSON.stringify(mutableParameters), { mode: 0o644 }) // JSON is valid YAML
+    const reportPath = join(dir, 'report.json')
     const args = [
       `--csi.endpoint=${endpoint}`,
       `--csi.mountdir=${join(dir, 'mount')}`,
       `--csi.stagingdir=${join(dir, 'staging')}`,
-      `--csi.testvolumemutableparameters=${parameters}`,
-      `--ginkgo.json-report=${report}`,
+      `--csi.testvolumemutableparameters=${parametersPath}`,
+      `--ginkgo.json-report=${reportPath}`,
       ...flags,
     ]
     const { output } = await run(executable, args, { cwd: dir, maxBuffer: 64 * 1024 * 1024, ...owner }).then(
@@ -65,7 +65,7 @@ export async function runCsiSanity({
         output: `${error.message}\n${error.stdout ?? ''}${error.stderr ?? ''}`,
       }),
     )
-    const text = await readFile(report, 'utf8').catch(() => {
+    const text = await readFile(reportPath, 'utf8').catch(() => {
       throw new Error(`csi-sanity wrote no report. ${output.slice(0, 500)}\n…\n${output.slice(-4_000)}`)
     })
     return resultOf(JSON.parse(text))

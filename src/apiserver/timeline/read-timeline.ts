@@ -63,9 +63,9 @@ async function scanJournal(store: Store, texts: readonly string[]): Promise<Jour
 }
 
 function findRecords(bytes: Buffer, texts: readonly string[]): JournalRecord[] {
-  const text = bytes.toString('utf8')
-  const contains = (searchedText: string) => texts.some((searched) => searchedText.includes(searched))
-  return contains(text) ? decodeRecords(text, contains) : []
+  const content = bytes.toString('utf8')
+  const containsAny = (line: string) => texts.some((text) => line.includes(text))
+  return containsAny(content) ? decodeRecords(content, containsAny) : []
 }
 
 async function* valuesOf(store: Store, prefix: string): AsyncGenerator<Uint8Array> {

@@ -64,7 +64,7 @@ export async function createToken(
   const subject: TokenSubject = {
     namespace: target.namespace,
     serviceaccount: { name: target.name, uid },
-    ...(await findBoundObject(deps, target, request)),
+    ...(await claimsOfBoundObject(deps, target, request)),
   }
   const { user, namespace, name: accountName } = target
   const problem = await nodeTokenProblem(
@@ -116,8 +116,11 @@ function checkTokenRequest({ name, namespace }: WriteTarget, { metadata, spec }:
 
 const BOUND_KINDS: readonly Kind[] = [podKind, secretKind, nodeKind]
 
-/** Returns the claims of the bound object, and of a bound pod's node. Throws if the object does not exist. */
-async function findBoundObject(
+/**
+ * Returns the claims of the bound object, and of a bound pod's node. Throws if a token cannot be bound to the kind of object, if
+ * the object does not exist or has another uid than requested, or if a pod has another ServiceAccount.
+ */
+async function claimsOfBoundObject(
   deps: ObjectDeps,
   { namespace, name: accountName }: WriteTarget,
   { spec }: TokenRequest,
@@ -143,10 +146,10 @@ async function findBoundObject(
     const message = `the UID in the bound object reference (${boundObjectRef.uid}) does not match the UID in record. The object might have been deleted and then recreated`
     throw conflict(kind, name, message)
   }
-  const claim = { name, uid }
-  if (kind === secretKind) return { secret: claim }
-  if (kind === nodeKind) return { node: claim }
-  return { pod: claim, ...(await findNode(deps, object)) }
+  const objectClaim = { name, uid }
+  if (kind === secretKind) return { secret: objectClaim }
+  if (kind === nodeKind) return { node: objectClaim }
+  return { pod: objectClaim, ...(await findNode(deps, object)) }
 }
 
 async function findNode(deps: ObjectDeps, { spec }: Pod): Promise<Pick<TokenSubject, 'node'>> {

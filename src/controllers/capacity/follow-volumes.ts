@@ -37,7 +37,7 @@ export function followVolumes(options: FollowVolumesOptions): () => void {
   function reportClaim(next: Claim, old: Claim): void {
     const { volumeName } = next.spec ?? {}
     if (volumeName) {
-      if (allocationOf(next) !== allocationOf(old)) reportVolume(volumes.get({ name: volumeName }))
+      if (providedFieldsOf(next) !== providedFieldsOf(old)) reportVolume(volumes.get({ name: volumeName }))
       return
     }
     const node = annotationOf(old, SELECTED_NODE)
@@ -67,5 +67,5 @@ const capacityFieldsOf = ({ spec }: Volume): string =>
   JSON.stringify([spec?.capacity, spec?.volumeAttributesClassName, spec?.nodeAffinity])
 
 /** Returns the status fields that change when an expansion or modification completes, for comparison. */
-const allocationOf = ({ status }: Claim): string =>
+const providedFieldsOf = ({ status }: Claim): string =>
   JSON.stringify([status?.capacity, status?.currentVolumeAttributesClassName])

@@ -35,8 +35,8 @@ for (const isAtomic of [true, false]) {
       await expectView({ req: '10Gi', mark: '10Gi', cap: '10Gi', pvcap: '10Gi', quota: '10Gi', ...NO_CONDITIONS })
       await fixture.request('100Gi')
       await fixture.waitForState('ControllerResizeInfeasible')
-      const at10 = { cap: '10Gi', pvcap: '10Gi', quota: '100Gi' }
-      const at100 = { req: '100Gi', mark: '100Gi', alloc: '100Gi', ...at10 }
+      const unexpandedFields = { cap: '10Gi', pvcap: '10Gi', quota: '100Gi' }
+      const at100 = { req: '100Gi', mark: '100Gi', alloc: '100Gi', ...unexpandedFields }
       expect(fixture.recordedViews.splice(0)).toEqual([
         { ...at100, state: 'ControllerResizeInProgress', ...RESIZING_CONDITIONS },
         { ...at100, state: 'ControllerResizeInfeasible', ...INFEASIBLE_CONDITIONS },
@@ -48,7 +48,7 @@ for (const isAtomic of [true, false]) {
       const at20 = { req: '20Gi', mark: '100Gi', alloc: '20Gi', quota: '100Gi' }
       const expandedFields = { cap: '10Gi', pvcap: '20Gi', preResize: '10Gi' }
       expect(fixture.recordedViews.splice(0)).toEqual([
-        { ...at20, ...at10, state: 'ControllerResizeInProgress', ...RESIZING_CONDITIONS },
+        { ...at20, ...unexpandedFields, state: 'ControllerResizeInProgress', ...RESIZING_CONDITIONS },
         ...viewsBetweenWrites({
           ...at20,
           ...expandedFields,

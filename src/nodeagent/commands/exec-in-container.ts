@@ -19,7 +19,7 @@ export interface RunningContainer {
   /** The cgroup.procs files to which the command writes its PID first. */
   readonly cgroupFiles: readonly string[]
   /** Whether the agent is root. Otherwise the container has its own user namespace. */
-  readonly isRoot: boolean
+  readonly isAgentRoot: boolean
 }
 
 export interface ExecOptions {
@@ -38,7 +38,7 @@ export interface ContainerProcess {
   readonly stdout: Readable
   /** Absent if the command has a terminal. */
   readonly stderr?: Readable
-  /** Resolves after the process has exited, maybe before the output has ended. A signal is reported as 128 + its number. */
+  /** Resolves when the process exits, possibly before the end of its output. 128 plus the number of a signal that ended it. */
   readonly exitCode: Promise<number>
   /** Changes the size of the terminal. Does nothing without a terminal. */
   resize(size: TerminalSize): Promise<void>
@@ -74,7 +74,7 @@ export async function execInContainer(
     SCRIPT,
     'sh',
     String(container.pid),
-    container.isRoot ? '' : '--user --preserve-credentials',
+    container.isAgentRoot ? '' : '--user --preserve-credentials',
     container.workingDir,
     findTool('nsenter'),
     ...container.cgroupFiles,
@@ -100,7 +100,7 @@ function toContainerProcess(child: ChildProcess, tty: boolean): ContainerProcess
   const exitCode = new Promise<number>((resolve) => {
     child.once('exit', (code, signal) => resolve(code ?? 128 + constants.signals[signal!]))
   })
-  child.stdin?.on('error', () => {}) // the command may exit without reading its input; its exit code decides
+  child.stdin?.on('error', () => {}) // EPIPE, if the command exits before it has read its input; not an error
   const terminalPath = tty ? readTerminalPath(child.stdio[3] as Readable) : undefined
   if (tty) child.stderr?.resume() // errors of script(1) itself; its exit code reports them
   return {
@@ -131,7 +131,7 @@ async function waitForRoot({ pid }: RunningContainer, clock: Clock): Promise<voi
   }
 }
 
-/** Returns the variables with which the container was started. */
+/** Returns the environment with which the container was started. The default of PATH is the agent's. */
 async function readEnvironment(pid: number): Promise<Record<string, string>> {
   const text = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => {
     throw new ContainerNotRunningError('the container has exited')

@@ -299,7 +299,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     const command = withUser(pod, container, [...options.command], isRoot)
     const cgroupFiles = isRoot ? await cgroups.create(uid) : []
     const workingDir = container.workingDir || '/'
-    return execInContainer({ pid, workingDir, cgroupFiles, isRoot }, { ...options, command }, { clock })
+    return execInContainer({ pid, workingDir, cgroupFiles, isAgentRoot: isRoot }, { ...options, command }, { clock })
   }
 
   return {

@@ -10,17 +10,17 @@ import type { TerminalSize } from '../commands/terminal.ts'
 import { type CommandStreams, exitResult, successResult } from './command-streams.ts'
 import { websocketStreams } from './websocket-streams.ts'
 
-const ALL = { stdin: true, stdout: true, stderr: true, tty: false }
+const ALL_STREAMS = { stdin: true, stdout: true, stderr: true, tty: false }
 
 let server: WebSocketServer
 let url: string
-let streams: Promise<CommandStreams>
+let nextStreams: Promise<CommandStreams>
 
 beforeEach(async () => {
   const http = createServer()
   server = new WebSocketServer({ server: http, maxPayload: 1024 * 1024, autoPong: false })
-  streams = new Promise((resolve) => {
-    server.on('connection', (socket) => resolve(websocketStreams(socket, ALL, systemClock())))
+  nextStreams = new Promise((resolve) => {
+    server.on('connection', (socket) => resolve(websocketStreams(socket, ALL_STREAMS, systemClock())))
   })
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
   url = `ws://127.0.0.1:${(http.address() as AddressInfo).port}`
@@ -37,18 +37,15 @@ async function connect(protocol?: string) {
   client.on('message', (data: Buffer) => messages.push(data))
   const closed = new Promise<number>((resolve) => client.on('close', resolve))
   await new Promise((resolve) => client.on('open', resolve))
-  return { client, messages, closed, streams: await streams }
+  return { client, messages, closed, streams: await nextStreams }
 }
 
 describe('WebSocket streams of a command', () => {
   it('SYS-26 open the stdout channel, send the status after the output, and close normally', async () => {
-    const { client, messages, closed, streams: opened } = await connect('v5.channel.k8s.io')
-    const pong = once(client, 'pong')
-    client.ping('alive')
-    expect(String((await pong)[0])).toBe('alive')
-    opened.stdout!.write('out')
-    opened.stderr!.write('err')
-    await opened.finish(exitResult(7))
+    const { messages, closed, streams } = await connect('v5.channel.k8s.io')
+    streams.stdout!.write('out')
+    streams.stderr!.write('err')
+    await streams.finish(exitResult(7))
     expect(await closed).toBe(1000)
     const [first, ...rest] = messages
     expect([...first!]).toEqual([1])
@@ -61,44 +58,51 @@ describe('WebSocket streams of a command', () => {
     })
   })
 
+  it('SYS-26 answer a ping of the client', async () => {
+    const { client } = await connect('v5.channel.k8s.io')
+    const pong = once(client, 'pong')
+    client.ping('alive')
+    expect(String((await pong)[0])).toBe('alive')
+  })
+
   it('SYS-26 end stdin when a v5 client sends the close signal', async () => {
-    const { client, streams: opened } = await connect('v5.channel.k8s.io')
+    const { client, streams } = await connect('v5.channel.k8s.io')
     client.send(Buffer.from('\u0000input'))
     client.send(Buffer.from([0xff, 0]))
-    expect(await text(opened.stdin!)).toBe('input')
+    expect(await text(streams.stdin!)).toBe('input')
   })
 
   it('SYS-26 read base64 text and resize messages', async () => {
-    const { client, messages, streams: opened } = await connect('v4.base64.channel.k8s.io')
+    const { client, messages, streams } = await connect('v4.base64.channel.k8s.io')
     const sizes: TerminalSize[] = []
-    opened.onResize((size) => sizes.push(size))
+    streams.onResize((size) => sizes.push(size))
     client.send(`4${Buffer.from('{"Width":80,"Height":24}').toString('base64')}`)
     client.send(`0${Buffer.from('hi').toString('base64')}`)
-    expect(String(await new Promise((resolve) => opened.stdin!.once('data', resolve)))).toBe('hi')
+    expect(String(await new Promise((resolve) => streams.stdin!.once('data', resolve)))).toBe('hi')
     expect(sizes).toEqual([{ columns: 80, rows: 24 }])
-    opened.stdout!.write('out')
+    streams.stdout!.write('out')
     await expect.poll(() => messages.map(String)).toContain(`1${Buffer.from('out').toString('base64')}`)
   })
 
   it('SYS-26 send no status for a success in the first version of the protocol', async () => {
-    const { messages, streams: opened } = await connect()
-    await opened.finish(successResult)
+    const { messages, streams } = await connect()
+    await streams.finish(successResult)
     expect(messages.map(String)).toEqual(['\u0001'])
   })
 
   it('SYS-26 stop receiving while stdin is not read', async () => {
-    const { client, streams: opened } = await connect('v4.channel.k8s.io')
+    const { client, streams } = await connect('v4.channel.k8s.io')
     const chunk = Buffer.alloc(32 * 1024)
     for (let index = 0; index < 1_000; index++) client.send(chunk)
-    await expect.poll(() => opened.stdin!.readableLength).toBeGreaterThan(256 * 1024)
+    await expect.poll(() => streams.stdin!.readableLength).toBeGreaterThan(256 * 1024)
     await expect.poll(() => [...server.clients].every(({ isPaused }) => isPaused)).toBe(true)
-    expect(opened.stdin!.readableLength).toBeLessThan(512 * 1024)
+    expect(streams.stdin!.readableLength).toBeLessThan(512 * 1024)
     expect(client.bufferedAmount).toBeGreaterThan(0)
   })
 
   it('SYS-26 ignore invalid messages, and close the connection after an invalid close signal', async () => {
-    const { client, streams: opened } = await connect('v5.channel.k8s.io')
-    opened.stdin!.resume()
+    const { client, streams } = await connect('v5.channel.k8s.io')
+    streams.stdin!.resume()
     const messages = fc.oneof(fc.uint8Array({ maxLength: 50 }), fc.string({ maxLength: 50 }))
     const samples = fc.sample(messages, { seed: 1, numRuns: 2_000 })
     for (const message of samples) {

@@ -1,5 +1,5 @@
-// Keeps a running server's credentials current: reloads tokens, certificates and revocations when their files change, closes
-// watches whose credentials are no longer valid, and renews certificates before they expire.
+// Loads or creates a server's credentials, and keeps them current while it runs: reloads tokens, certificates and revocations
+// when their files change, closes watches whose credentials are no longer valid, and renews certificates before they expire.
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -27,8 +27,8 @@ import { watchFiles } from '../../base/watch-files.ts'
 const REVOCATIONS_FILE = 'revoked-certificates'
 const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1_000
 
-/** The parts of a running server that use its credentials. */
-export interface CredentialUsers {
+/** What `follow` updates, and when it stops. */
+export interface FollowOptions {
   readonly listener: Pick<HttpsListener, 'setCertificates'>
   readonly server: Pick<ApiServer, 'endUnauthenticatedWatches'>
   /** Called after certificates have been renewed. */
@@ -38,12 +38,12 @@ export interface CredentialUsers {
 
 export interface OpenCredentials {
   readonly pki: Pki
-  /** Authenticates client certificates, then tokens in tokens.json, then tokens of the other authenticators. */
+  /** Creates an authenticator for client certificates, then tokens in tokens.json, then tokens of the other authenticators. */
   createAuthenticator(
     options: Pick<AuthenticatorOptions, 'tokenAuthenticators' | 'apiAudiences'>,
   ): Promise<Authenticator>
   /** Reloads changed files and renews certificates until the signal is aborted. Resolves when the files are being watched. */
-  follow(users: CredentialUsers): Promise<void>
+  follow(options: FollowOptions): Promise<void>
 }
 
 export interface OpenCredentialsOptions {
@@ -78,14 +78,14 @@ export async function openCredentials({ dir, hosts, clock, log }: OpenCredential
       await loadRevocations(dir, authenticator)
       return authenticator
     },
-    async follow(users) {
+    async follow(options) {
       if (!authenticator) throw new Error('follow() needs an authenticator')
-      await watchCredentials({ ...users, dir, pki, tokens, authenticator, clock, log })
+      await watchCredentials({ ...options, dir, pki, tokens, authenticator, clock, log })
       const renew = async () => {
         const renewedPki = await load()
-        if (renewedPki.writtenFiles.length > 0) await users.onRenewed(renewedPki)
+        if (renewedPki.writtenFiles.length > 0) await options.onRenewed(renewedPki)
       }
-      scheduleRenewal({ renew, clock, log, signal: users.signal })
+      scheduleRenewal({ renew, clock, log, signal: options.signal })
     },
   }
 }
@@ -101,7 +101,7 @@ async function loadRevocations(dir: string, authenticator: ReloadableAuthenticat
   }
 }
 
-interface WatchCredentialsOptions extends Omit<CredentialUsers, 'onRenewed'> {
+interface WatchCredentialsOptions extends Omit<FollowOptions, 'onRenewed'> {
   readonly dir: string
   readonly pki: Pick<Pki, 'caCert' | 'servingCert' | 'servingKey'>
   readonly tokens: StaticTokens
@@ -121,8 +121,8 @@ async function watchCredentials(options: WatchCredentialsOptions): Promise<void>
     const onChange = async () => {
       try {
         await apply()
-        const watches = server.endUnauthenticatedWatches()
-        log.info({ files, ...(watches > 0 ? { endedWatches: watches } : {}) }, 'credentials reloaded')
+        const endedWatchCount = server.endUnauthenticatedWatches()
+        log.info({ files, ...(endedWatchCount > 0 ? { endedWatches: endedWatchCount } : {}) }, 'credentials reloaded')
       } catch (error) {
         log.error(
           { files, reason: (error as Error).message },

@@ -487,7 +487,7 @@ describe('checkers of every commit and driver call', () => {
 describe('checker of bindings', () => {
   function createBoundFixture() {
     const fixture = createFixture()
-    checkBindings(fixture.view.store, (text) => fixture.context.report('double binding', text))
+    checkBindings(fixture.view.claimsAndVolumes, (text) => fixture.context.report('double binding', text))
     putBound(fixture)
     return fixture
   }

@@ -78,7 +78,7 @@ export function createCheckers(options: CheckersOptions): Checkers {
   const expectedAttributes = followExpectedAttributes(context, classes)
   const events = followEvents(view)
   const retries = followRetries()
-  checkBindings(view.store, (text) => context.report('double binding', text))
+  checkBindings(view.claimsAndVolumes, (text) => context.report('double binding', text))
   checkIntents(context)
   checkSizes(context)
   checkAttributes(context, classes)

@@ -1,5 +1,6 @@
-// Rules `no operation` and `stale operation`: at rest, every object that is not ready has an operation with a reason and a
-// message in the registry of a process, and every listed operation belongs to an object that exists and is not ready.
+// Rules `no operation` and `stale operation`: at rest, every object that is not ready, and that a component is responsible for,
+// has an operation with a reason and a message in the registry of a process. Every listed operation belongs to an object that is
+// not ready, or is one of those that wait although their object is ready (isExpected).
 
 import { isFenced, lostSince } from '../../api/kinds/node/fencing.ts'
 import type { Operation } from '../../api/kinds/operation/operation-schema.ts'
@@ -38,7 +39,7 @@ export function findOperationProblems(system: System, view: View, exemptions: Pi
   const isLost: IsLost = (asset) => exemptions.isLost(asset) && !findDriverVolume(system, asset)
   const unreadyObjects = findUnreadyObjects(view)
   return [
-    ...unreadyObjects.flatMap((object) => findMissingProblems(object, operations, system, view)),
+    ...unreadyObjects.flatMap((object) => findMissingOperations(object, operations, system, view)),
     ...operations
       .filter((operation) => !isExpected(operation, unreadyObjects, { view, isLost }))
       .map((operation): Problem => ({ rule: 'stale operation', text: `no object waits for ${describe(operation)}` })),
@@ -46,10 +47,10 @@ export function findOperationProblems(system: System, view: View, exemptions: Pi
 }
 
 /**
- * Returns the operations that the server lists at rest. It removes those of a process that has not reported for SILENCE_MS_MAX
- * (apiserver/operations/operation-board.ts), and a machine that is lost for good has been off for longer when the system is at
- * rest. Its agent's registry still has the operations of the moment of the loss, which no user can see. All other processes run
- * at rest, so their registries count even between a crash and the restart.
+ * Returns the operations that the server lists at rest: those in the registries of all processes except the agents of machines
+ * that are lost for good. The registry of such an agent keeps its last operations, but the server removes the operations of a
+ * process that has not reported for SILENCE_MS_MAX (apiserver/operations/operation-board.ts). The registries of other processes
+ * count even between a crash and the restart, because these processes run at rest.
  */
 const listOperations = ({ operationRegistries, nodes }: Operations): Operation[] => {
   const lostAgents = new Set(
@@ -66,7 +67,7 @@ interface UnreadyObject {
   readonly state: string
 }
 
-function findMissingProblems(
+function findMissingOperations(
   object: UnreadyObject,
   operations: readonly Operation[],
   system: System,
@@ -94,7 +95,7 @@ function hasComponent({ kind, key }: UnreadyObject, system: System, view: View):
   return DRIVERS.includes(driver) && hasResizer(system, driver)
 }
 
-/** Whether the object of the operation is not ready. A volume that is to be attached is ready, and a pod waits for it. */
+/** Whether the object of the operation is not ready, or the operation waits although it is, such as `Attach` of a pod's volume. */
 function isExpected(
   { operation, object }: Operation,
   unreadyObjects: readonly UnreadyObject[],
@@ -122,8 +123,8 @@ const mayGrow = (claimUid: string | undefined, view: View): boolean => {
 }
 
 /**
- * After a restart of its node or agent, a Running pod stays Running, but its volume is not mounted again if its claim is being
- * deleted, and cannot be if its driver lost it: NodeStageVolume returns NOT_FOUND, which the operation reports.
+ * A Running pod stays Running when its node or agent restarts. Its volume is not mounted again if the claim is being deleted or
+ * the driver has lost the volume: NodeStageVolume then returns NOT_FOUND, which the operation reports.
  */
 const waitsAlthoughRunning = (podUid: string | undefined, view: View, isLost: IsLost): boolean =>
   [...view.pods.values()].some(

@@ -114,8 +114,8 @@ function describeState(view: View, driver: SimDriver, pluginVolumes: ReadonlyMap
 }
 
 /** Replaces the uids of claims with their names, and all times with a placeholder, so that runs can be compared. */
-function normalize(text: string, { store }: View): string {
+function normalize(text: string, { claimsAndVolumes }: View): string {
   let result = text.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'then')
-  for (const [uid, key] of store.claimNames) result = result.replaceAll(uid, key.replace('/', '.'))
+  for (const [uid, key] of claimsAndVolumes.claimNames) result = result.replaceAll(uid, key.replace('/', '.'))
   return result
 }

@@ -1,5 +1,5 @@
-// The contents of the store for users and checkers, updated commit by commit over every incarnation of the server, with
-// indexes. Reads the store only, never a controller's state.
+// An indexed copy of the store's contents for users and checkers. It is updated with each commit, also across restarts of the
+// server, and contains nothing of the state of controllers.
 import type { Kind } from '../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import type { VolumeAttributesClass } from '../../api/kinds/attributes-class/attributes-class-schema.ts'
@@ -116,9 +116,9 @@ export interface View {
   readonly sets: Collection<'set'>
 
   claimOfUid(uid: string): ObjectOf<'claim'> | undefined
-  /** Returns the PersistentVolumes of a driver volume; more than one is wrong. */
+  /** Returns the PersistentVolumes of a driver volume; more than one violates an invariant. */
   volumesOf(driver: string, handle: string): readonly ObjectOf<'volume'>[]
-  /** Returns the stored events about an object, oldest first. */
+  /** Returns the stored events about an object, in the order of their last write. */
   eventsOf(uid: string): readonly ObjectOf<'event'>[]
   /** Counts the objects of a collection (`core/configmaps`) in a namespace, including kinds that are not in the view. */
   countOf(collection: string, namespace: string): number
@@ -127,8 +127,7 @@ export interface View {
   /** Returns the newest revision at which a key was observed, existing or deleted. */
   revisionOf(key: string): { readonly revision: number; readonly isDeleted: boolean } | undefined
 
-  /** Claims and volumes only. */
-  readonly store: ClaimsAndVolumes
+  readonly claimsAndVolumes: ClaimsAndVolumes
   /** When something changed last, in virtual time; events and leases do not count. */
   readonly changedMs: number
   /** Calls `check` after each commit, or once after several that became visible together. */
@@ -196,7 +195,7 @@ export function createViewWithoutStore({
     const next: AnyObject | undefined = value && decodeStored({ value, modRevision: revision })
     if (next) collection.set(name, next)
     else collection.delete(name)
-    addToIndexes({ of, key: name, old, next })
+    updateIndexes({ of, key: name, old, next })
     if (!old && !next) return []
     if (old && next && old.metadata.uid !== next.metadata.uid) {
       return [{ of, key: name, old, next: undefined } as Change, { of, key: name, old: undefined, next } as Change]
@@ -204,7 +203,7 @@ export function createViewWithoutStore({
     return [{ of, key: name, old, next } as Change]
   }
 
-  function addToIndexes({ of, key, old, next }: { of: KindKey; key: string; old: AnyObject; next: AnyObject }): void {
+  function updateIndexes({ of, key, old, next }: { of: KindKey; key: string; old: AnyObject; next: AnyObject }): void {
     if (of === 'claim' && next) claimNames.set(next.metadata.uid ?? '', key)
     if (of === 'volume') {
       const [oldAsset, newAsset] = [assetOf(old), assetOf(next)]
@@ -227,7 +226,7 @@ export function createViewWithoutStore({
     counts.set(collection, (counts.get(collection) ?? 0) + change)
   }
 
-  const store: ClaimsAndVolumes = {
+  const claimsAndVolumes: ClaimsAndVolumes = {
     claims: collections.claim,
     volumes: collections.volume,
     claimNames,
@@ -270,7 +269,7 @@ export function createViewWithoutStore({
           .map(([key, { revision }]) => [key.slice(prefix.length), revision]),
       ),
     revisionOf: (key) => revisions.get(key),
-    store,
+    claimsAndVolumes,
     get changedMs() {
       return changedMs
     },

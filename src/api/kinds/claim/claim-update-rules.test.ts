@@ -12,8 +12,8 @@ interface ClaimOptions {
   request?: string
   capacity?: string
   isBound?: boolean
-  className?: string
-  current?: string
+  attributesClass?: string
+  currentAttributesClass?: string
   status?: PersistentVolumeClaimStatus
   annotations?: Record<string, string>
   storageClassName?: string
@@ -25,8 +25,8 @@ function aClaim({
   request = '20Gi',
   capacity = '10Gi',
   isBound = true,
-  className,
-  current,
+  attributesClass,
+  currentAttributesClass,
   ...options
 }: ClaimOptions = {}) {
   const { object } = tryCreate(
@@ -36,7 +36,7 @@ function aClaim({
       spec: {
         accessModes: ['ReadWriteOnce'],
         resources: { requests: { storage: request } },
-        volumeAttributesClassName: className,
+        volumeAttributesClassName: attributesClass,
         storageClassName: options.storageClassName,
       },
     },
@@ -47,7 +47,7 @@ function aClaim({
   object.status = {
     phase: 'Bound',
     capacity: { storage: capacity },
-    currentVolumeAttributesClassName: current,
+    currentVolumeAttributesClassName: currentAttributesClass,
     ...options.status,
   }
   return object
@@ -129,8 +129,8 @@ describe('the attributes class of a claim', () => {
     ['one class to another', 'silver', 'gold', 'silver'],
     ['a class to none if there is no current class', 'gold', undefined, undefined],
     ['a class to empty if there is no current class', 'gold', '', undefined],
-  ])('VAC-2 can change from %s on a bound claim', (_case, className, next, current) => {
-    const { object, errors } = setClass(aClaim({ className, current }), next)
+  ])('VAC-2 can change from %s on a bound claim', (_case, attributesClass, next, currentAttributesClass) => {
+    const { object, errors } = setClass(aClaim({ attributesClass, currentAttributesClass }), next)
     expect(errors).toEqual([])
     expect(object.spec?.volumeAttributesClassName).toBe(next)
   })
@@ -139,13 +139,13 @@ describe('the attributes class of a claim', () => {
     ['nil', undefined],
     ['empty string', ''],
   ])('VAC-2 cannot change to %s if there is a current class', (description, next) => {
-    expect(setClass(aClaim({ className: 'gold', current: 'gold' }), next).errors).toEqual([
+    expect(setClass(aClaim({ attributesClass: 'gold', currentAttributesClass: 'gold' }), next).errors).toEqual([
       `spec.volumeAttributesClassName: Forbidden: update to ${description} is forbidden when status.currentVolumeAttributesClassName is not nil`,
     ])
   })
 
   it('VAC-2 is immutable before the claim is bound', () => {
-    expect(setClass(aClaim({ isBound: false, className: 'gold' }), 'silver').errors).toEqual([
+    expect(setClass(aClaim({ isBound: false, attributesClass: 'gold' }), 'silver').errors).toEqual([
       `${IMMUTABLE}\n  volumeAttributesClassName: "gold" -> "silver"`,
     ])
   })
@@ -154,19 +154,19 @@ describe('the attributes class of a claim', () => {
     ['another class', 'silver'],
     ['none', undefined],
   ])('VAC-12 cannot change to %s while the feature gate is disabled', (_case, next) => {
-    expect(setClass(aClaim({ className: 'gold' }), next, CLASSES_DISABLED).errors).toEqual([
+    expect(setClass(aClaim({ attributesClass: 'gold' }), next, CLASSES_DISABLED).errors).toEqual([
       'spec.volumeAttributesClassName: Forbidden: update is forbidden when the VolumeAttributesClass feature gate is disabled',
     ])
   })
 
-  it('is dropped without an error while the feature gate is disabled, if the claim has none', () => {
+  it('is dropped from an update without an error while the feature gate is disabled, if the stored claim has no class', () => {
     const { object, errors } = setClass(aClaim(), 'gold', CLASSES_DISABLED)
     expect(errors).toEqual([])
     expect(object.spec?.volumeAttributesClassName).toBeUndefined()
   })
 
   it('VAC-12 is kept by other updates while the feature gate is disabled', () => {
-    const claim = aClaim({ className: 'gold', current: 'gold' })
+    const claim = aClaim({ attributesClass: 'gold', currentAttributesClass: 'gold' })
     const { object, errors } = tryUpdate(kind, claim, (draft) => (draft.metadata.labels = { a: 'b' }), {
       gates: CLASSES_DISABLED,
     })

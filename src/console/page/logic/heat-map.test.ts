@@ -5,7 +5,7 @@ import { buildHeatMap, promisedShare } from './heat-map.ts'
 const GIB = 1024 ** 3
 const nodes = ['n1', 'n2'].map((name) => ({ name, labels: { host: name } }))
 const meta = (name: string) => ({ name, namespace: 'default', uid: name, resourceVersion: '1' })
-const aReport = (name: string, node: string, capacity?: string) =>
+const aCapacity = (name: string, node: string, capacity?: string) =>
   projectCapacity({
     metadata: meta(name),
     storageClassName: 'fast',
@@ -34,7 +34,7 @@ const aVolume = (name: string, node: string | undefined, storageClassName = 'fas
 
 it('SYS-13 shows the free, promised and used storage of a class in a segment', () => {
   const { classes, rows } = buildHeatMap({
-    capacities: [aReport('r1', 'n1', '30Gi'), aReport('r2', 'n2')],
+    capacities: [aCapacity('r1', 'n1', '30Gi'), aCapacity('r2', 'n2')],
     volumes: [aVolume('a', 'n1'), aVolume('b', 'n1'), aVolume('c', undefined, 'shared')],
     nodes,
     usedBytesOf: (claim) => (claim === 'shop/a' ? 4 * GIB : undefined),
@@ -55,7 +55,12 @@ it('SYS-13 shows the free, promised and used storage of a class in a segment', (
 })
 
 it('shows a capacity as unknown if it is not reported', () => {
-  const { rows } = buildHeatMap({ capacities: [aReport('r2', 'n2')], volumes: [], nodes, usedBytesOf: () => undefined })
+  const { rows } = buildHeatMap({
+    capacities: [aCapacity('r2', 'n2')],
+    volumes: [],
+    nodes,
+    usedBytesOf: () => undefined,
+  })
   expect(rows[0]!.cells.get('fast')).toMatchObject({ freeBytes: undefined, usedBytes: undefined })
   expect(promisedShare(rows[0]!.cells.get('fast')!)).toBeUndefined()
 })

@@ -75,14 +75,14 @@ export function buildHeatMap({ capacities, volumes, nodes, usedBytesOf }: HeatSo
     if (largestBytes !== undefined) cell.largestBytes = Math.max(cell.largestBytes ?? 0, largestBytes)
   }
   const reported = [...segments.values()]
-  const segmentsOfVolume = new Map<string, Segment>()
+  const segmentByVolumeKey = new Map<string, Segment>()
   for (const volume of volumes) {
     const { className = '', capacityBytes = 0, claim } = volume
     const key = volume.segments ? volume.segments.map(keyOfSegment).join(' or ') : ''
-    let segment = segmentsOfVolume.get(key)
+    let segment = segmentByVolumeKey.get(key)
     if (!segment) {
       segment = findSegment(volume, reported, nodes)
-      segmentsOfVolume.set(key, segment)
+      segmentByVolumeKey.set(key, segment)
     }
     const cell = cellOf(segment, className)
     cell.volumes++
@@ -126,6 +126,6 @@ function findSegment(
   return match?.segment ?? segments[0] ?? []
 }
 
-/** The share of the storage that is promised. Undefined if the free storage is not known. */
+/** The share of the storage that is promised. Undefined if the free storage is unknown, or if both amounts are 0. */
 export const promisedShare = ({ freeBytes, promisedBytes }: HeatCell): number | undefined =>
   freeBytes === undefined || freeBytes + promisedBytes === 0 ? undefined : promisedBytes / (freeBytes + promisedBytes)

@@ -11,7 +11,7 @@ import { resolveSecretRef } from './secret-reference.ts'
 const SECRET_NAME = 'volume.kubernetes.io/provisioner-deletion-secret-name'
 const SECRET_NAMESPACE = 'volume.kubernetes.io/provisioner-deletion-secret-namespace'
 
-export interface DeletionSecretDeps {
+export interface DeletionCredentialsDeps {
   readonly client: Client
   /** Credentials that this process was started with. */
   readonly processCredentials: Credentials | undefined
@@ -24,10 +24,13 @@ export interface DeletionCredentials {
   readonly missingReason?: string
 }
 
-/** Does not throw if the Secret is missing, because that must not block the deletion. */
+/**
+ * Returns no credentials if the Secret is missing, forbidden or invalid, because the driver may not need them. Throws if reading
+ * the Secret may succeed later.
+ */
 export async function readDeletionCredentials(
   volume: Readonly<PersistentVolume>,
-  { client, processCredentials, classOf }: DeletionSecretDeps,
+  { client, processCredentials, classOf }: DeletionCredentialsDeps,
   signal: AbortSignal,
 ): Promise<DeletionCredentials> {
   if (processCredentials) return { credentials: processCredentials }
@@ -36,15 +39,15 @@ export async function readDeletionCredentials(
     if ('missingReason' in reference) return { credentials: {}, missingReason: reference.missingReason }
     return { credentials: await readCredentials(client, reference, signal) }
   } catch (error) {
-    const isMissing = error instanceof UnreadableSecretError ? !error.isTransient : error instanceof PreparationError
-    if (!isMissing) throw error
+    const isPermanent = error instanceof UnreadableSecretError ? !error.isTransient : error instanceof PreparationError
+    if (!isPermanent) throw error
     return { credentials: {}, missingReason: (error as Error).message }
   }
 }
 
 function referenceOf(
   volume: Readonly<PersistentVolume>,
-  classOf: DeletionSecretDeps['classOf'],
+  classOf: DeletionCredentialsDeps['classOf'],
 ): { namespace: string; name: string } | { missingReason: string } {
   const { annotations = {}, name: volumeName = '' } = volume.metadata
   const name = annotations[SECRET_NAME]
@@ -60,6 +63,6 @@ function referenceOf(
   const { claimRef } = volume.spec ?? {}
   if (!claimRef) return { missingReason: 'the volume has no claimRef' }
   const claim = { metadata: { name: claimRef.name, namespace: claimRef.namespace } }
-  const ref = resolveSecretRef('provisioner-secret', storageClass.parameters, { volumeName, claim })
-  return ref ?? { missingReason: `class "${className}" names no Secret` }
+  const reference = resolveSecretRef('provisioner-secret', storageClass.parameters, { volumeName, claim })
+  return reference ?? { missingReason: `class "${className}" names no Secret` }
 }

@@ -128,7 +128,7 @@ describe('SPDY connection', () => {
         .map(([type, flags, payload]) => new Uint8Array(encodeControlFrame(type, payload, flags))),
       fc
         .tuple(fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 0xffffff }), fc.integer({ min: 0, max: 255 }))
-        .map(([stream, length, flags]) => new Uint8Array(encodeDataHeader(stream, length, flags))),
+        .map(([streamId, length, flags]) => new Uint8Array(encodeDataHeader(streamId, length, flags))),
     )
     await fc.assert(
       fc.asyncProperty(fc.boolean(), fc.array(frames, { maxLength: 12 }), async (opensFirst, hostileFrames) => {

@@ -151,16 +151,16 @@ export function serveSpdy({ socket, head, onStream, onActivity }: SpdyOptions): 
     const frame = decodeControlFrame(type, flags, payload)
     switch (frame.is) {
       case 'synStream':
-        return openStream(frame.stream, frame.isFinal, frame.headerBlock)
+        return openStream(frame.streamId, frame.isFinal, frame.headerBlock)
       case 'headers':
         await headerBlocks.decode(frame.headerBlock)
-        if (frame.isFinal) streams.get(frame.stream)?.push(null)
+        if (frame.isFinal) streams.get(frame.streamId)?.push(null)
         return
       case 'rstStream': {
-        const stream = streams.get(frame.stream)
+        const stream = streams.get(frame.streamId)
         if (!stream) return
         stream.sendsReset = false
-        stream.destroy(new SpdyError(`the client reset stream ${frame.stream}`))
+        stream.destroy(new SpdyError(`the client reset stream ${frame.streamId}`))
         return
       }
       case 'ping':
@@ -190,7 +190,7 @@ export function serveSpdy({ socket, head, onStream, onActivity }: SpdyOptions): 
         await handleControl(header.type, header.flags, await reader.read(header.length))
         continue
       }
-      const stream = streams.get(header.stream)
+      const stream = streams.get(header.streamId)
       for (let remaining = header.length; remaining > 0; ) {
         const chunk = await reader.readSome(remaining)
         remaining -= chunk.length

@@ -18,10 +18,10 @@ const flags = fc.integer({ min: 0, max: 255 })
 describe('SPDY frames', () => {
   it('decode to the encoded values', () => {
     fc.assert(
-      fc.property(anId, aLength, flags, (stream, length, flag) => {
-        expect(decodeFrameHeader(encodeDataHeader(stream, length, flag))).toEqual({
+      fc.property(anId, aLength, flags, (streamId, length, flag) => {
+        expect(decodeFrameHeader(encodeDataHeader(streamId, length, flag))).toEqual({
           is: 'data',
-          stream,
+          streamId,
           flags: flag,
           length,
         })

@@ -1,7 +1,7 @@
 // Encodes the SPDY/3.1 frames that kubectl uses, and decodes frame headers and control frames. Header blocks are
 // compressed over the whole connection (header-blocks.ts); connection.ts reads and writes the frames.
-//   control frame   1 bit 1, 15 bits version, 16 bits type, 8 bits flags, 24 bits length
-//   data frame      1 bit 0, 31 bits stream, 8 bits flags, 24 bits length
+//   control frame   control bit (1), 15 bits version, 16 bits type, 8 bits flags, 24 bits length
+//   data frame      control bit (0), 31 bits stream id, 8 bits flags, 24 bits length
 
 export const FRAME_HEADER_BYTES = 8
 export const FLAG_FIN = 0x01
@@ -29,22 +29,22 @@ export class SpdyError extends Error {
 
 export type FrameHeader =
   | { readonly is: 'control'; readonly type: number; readonly flags: number; readonly length: number }
-  | { readonly is: 'data'; readonly stream: number; readonly flags: number; readonly length: number }
+  | { readonly is: 'data'; readonly streamId: number; readonly flags: number; readonly length: number }
 
 export function decodeFrameHeader(bytes: Buffer): FrameHeader {
   const flags = bytes[4]!
   const length = bytes.readUIntBE(5, 3)
   const first = bytes.readUInt16BE(0)
-  if ((first & CONTROL_BIT) === 0) return { is: 'data', stream: bytes.readUInt32BE(0) & STREAM_MASK, flags, length }
+  if ((first & CONTROL_BIT) === 0) return { is: 'data', streamId: bytes.readUInt32BE(0) & STREAM_MASK, flags, length }
   const version = first & ~CONTROL_BIT
   if (version !== VERSION) throw new SpdyError(`a control frame has version ${version}; expected ${VERSION}`)
   return { is: 'control', type: bytes.readUInt16BE(2), flags, length }
 }
 
 export type ControlFrame =
-  | { readonly is: 'synStream'; readonly stream: number; readonly isFinal: boolean; readonly headerBlock: Buffer }
-  | { readonly is: 'headers'; readonly stream: number; readonly isFinal: boolean; readonly headerBlock: Buffer }
-  | { readonly is: 'rstStream'; readonly stream: number }
+  | { readonly is: 'synStream'; readonly streamId: number; readonly isFinal: boolean; readonly headerBlock: Buffer }
+  | { readonly is: 'headers'; readonly streamId: number; readonly isFinal: boolean; readonly headerBlock: Buffer }
+  | { readonly is: 'rstStream'; readonly streamId: number }
   | { readonly is: 'ping'; readonly id: number }
   | { readonly is: 'goAway' }
   /** A frame without effect on this end. */
@@ -64,15 +64,15 @@ const PAYLOAD_BYTES_MIN: Readonly<Record<number, number>> = {
 export function decodeControlFrame(type: number, flags: number, payload: Buffer): ControlFrame {
   if (payload.length < (PAYLOAD_BYTES_MIN[type] ?? 0)) throw new SpdyError(`a frame of type ${type} is too short`)
   const isFinal = (flags & FLAG_FIN) !== 0
-  const stream = payload.length < 4 ? 0 : payload.readUInt32BE(0) & STREAM_MASK
+  const streamId = payload.length < 4 ? 0 : payload.readUInt32BE(0) & STREAM_MASK
   switch (type) {
     case FRAME_TYPES.synStream:
-      return { is: 'synStream', stream, isFinal, headerBlock: payload.subarray(10) }
+      return { is: 'synStream', streamId, isFinal, headerBlock: payload.subarray(10) }
     case FRAME_TYPES.headers:
     case FRAME_TYPES.synReply: // this end opens no streams, but must decode the header block to keep the compression state
-      return { is: 'headers', stream, isFinal, headerBlock: payload.subarray(4) }
+      return { is: 'headers', streamId, isFinal, headerBlock: payload.subarray(4) }
     case FRAME_TYPES.rstStream:
-      return { is: 'rstStream', stream }
+      return { is: 'rstStream', streamId }
     case FRAME_TYPES.ping:
       return { is: 'ping', id: payload.readUInt32BE(0) }
     case FRAME_TYPES.goAway:
@@ -91,9 +91,9 @@ export function encodeControlFrame(type: number, payload: Uint8Array, flags = 0)
   return Buffer.concat([header, payload])
 }
 
-export function encodeDataHeader(stream: number, length: number, flags = 0): Buffer {
+export function encodeDataHeader(streamId: number, length: number, flags = 0): Buffer {
   const header = Buffer.alloc(FRAME_HEADER_BYTES)
-  header.writeUInt32BE(stream & STREAM_MASK, 0)
+  header.writeUInt32BE(streamId & STREAM_MASK, 0)
   header[4] = flags
   header.writeUIntBE(length, 5, 3)
   return header
