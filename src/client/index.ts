@@ -1,4 +1,4 @@
-// Public API of the client.
+// Public exports of the client.
 export { type AdaptiveLimit, createAdaptiveLimit } from './adaptive-limit.ts'
 export type {
   Client,

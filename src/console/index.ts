@@ -1,4 +1,4 @@
-// Public API of the console.
+// Public exports of the console.
 export type { ConsoleServerOptions } from './console-server.ts'
 export type { BulkRuns, Insight } from './data/insight.ts'
 export { type ConsoleListener, listenConsole } from './listener.ts'

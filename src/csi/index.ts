@@ -1,4 +1,4 @@
-// Public API of the CSI package: client, server, errors, metrics and secret masks. Message types are in gen/csi_pb.js.
+// Public exports of the CSI package: client, server, errors, metrics and secret masks. Message types are in gen/csi_pb.js.
 export { type ConnectOptions, type CsiConnection, connectDriver, withoutMessage } from './connect.ts'
 export {
   type CsiDriver,

@@ -1,3 +1,3 @@
-// Public API of the local CSI driver.
+// Public exports of the local CSI driver.
 export { type RunningDriver, startDriver } from './driver.ts'
 export { DRIVER_NAME, TOPOLOGY_KEY } from './names.ts'

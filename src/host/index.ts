@@ -1,4 +1,4 @@
-// Public API of the host package: the operating system of this node behind interfaces (host.ts).
+// Public exports of the host package: the operating system of this node behind interfaces (host.ts).
 export {
   FrozenError,
   MissingToolError,

@@ -1,4 +1,4 @@
-// The public names of the node agent.
+// Public exports of the node agent.
 export { createNodeAgent, type NodeAgent } from './agent.ts'
 export { createAgentMetrics } from './metrics.ts'
 export { canWatchVolumes } from './node/can-watch-volumes.ts'

@@ -1,4 +1,4 @@
-// Public API for verifying CSI drivers.
+// Public exports of the verification of CSI drivers.
 
 export type { LoggedCall } from './calls/call-log.ts'
 export { openSocket } from './calls/driver-link.ts'

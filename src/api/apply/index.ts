@@ -1,4 +1,4 @@
-// Public API of apply/: server-side apply, and tracking of field ownership in managedFields.
+// Public exports of apply/: server-side apply, and tracking of field ownership in managedFields.
 export { applyConfig, ConflictError } from './apply-config.ts'
 export { findConfigProblems } from './config-problems.ts'
 export { hasPath } from './field-set.ts'

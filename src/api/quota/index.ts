@@ -1,5 +1,5 @@
-// Public API of quota/: computes the usage of objects by quota key, charges writes to quotas, and finds containers without the
-// requests or limits that a quota requires. Pure.
+// Public exports of quota/: computes the usage of objects by quota key, charges writes to quotas, and finds containers without
+// the requests or limits that a quota requires. Pure.
 
 export { calculateUsage, kindsOfKeys, type ListObjects } from './calculate-usage.ts'
 export { type Change, chargeQuota, createChangeCalculator } from './charge-quota.ts'

@@ -1,4 +1,4 @@
-// Entry point of the generic ephemeral volume controller, which creates the claims of these volumes.
+// Public exports of the generic ephemeral volume controller, which creates the claims of these volumes.
 
 export { claimFromTemplate } from './claim-from-template.ts'
 export { createEphemeralController, type EphemeralController } from './ephemeral-controller.ts'

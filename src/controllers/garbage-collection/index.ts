@@ -1,2 +1,2 @@
-// Entry point of the garbage collector, which deletes dependents of deleted owners.
+// Public exports of the garbage collector, which deletes dependents of deleted owners.
 export { createGarbageController } from './garbage-controller.ts'

@@ -1,2 +1,2 @@
-// Entry point of the namespace controller, which empties deleted namespaces.
+// Public exports of the namespace controller, which empties deleted namespaces.
 export { createNamespaceController } from './namespace-controller.ts'

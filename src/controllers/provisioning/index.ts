@@ -1,4 +1,4 @@
-// Entry point of the provisioning controllers, which create volumes for claims and delete released volumes with any
+// Public exports of the provisioning controllers, which create volumes for claims and delete released volumes with any
 // Provisioner (provisioner.ts).
 export { createProvisioningMetrics, type ProvisioningMetrics } from './metrics.ts'
 export { type ProvisioningOptions, volumeNameOf } from './options.ts'

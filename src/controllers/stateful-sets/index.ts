@@ -1,2 +1,2 @@
-// Entry point of the stateful set controller, which creates pods, claims and revisions.
+// Public exports of the stateful set controller, which creates pods, claims and revisions.
 export { createStatefulSetController } from './stateful-set-controller.ts'

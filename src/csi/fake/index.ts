@@ -1,4 +1,4 @@
-// Public API of the fake driver: an in-memory CSI driver with fault rules (script) and a record of its calls.
+// Public exports of the fake driver: an in-memory CSI driver with fault rules (script) and a record of its calls.
 export { createFakeDriver, type FakeDriver } from './fake-driver.ts'
 export { isAccessibleFrom } from './pools.ts'
 export { createRecord, type FakeRecord } from './record.ts'

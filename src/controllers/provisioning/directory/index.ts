@@ -1,3 +1,3 @@
-// Entry point of the directory provisioner.
+// Public exports of the directory provisioner.
 export { DIRECTORY_PROVISIONER, openDirectoryPlugin } from './directory-plugin.ts'
 export { openRoot, type Root } from './root.ts'
