@@ -1,6 +1,6 @@
 // Checks that nodes have the labels of the topology keys that their drivers have registered, and that a driver's nodes
 // have the same keys. Without the labels, no volume can be provisioned for the node. Without --driver, also reports the
-// conditions of nodes whose agent rejected a driver, and whose drivers no longer register the keys by which volumes are located.
+// conditions of nodes whose agent rejected a driver, or whose drivers no longer register the keys by which volumes are located.
 import type { Stored } from '../../../../api/kind.ts'
 import { csiNodeKind } from '../../../../api/kinds/csi-node/csi-node.ts'
 import { nodeKind } from '../../../../api/kinds/node/node.ts'
@@ -39,7 +39,7 @@ export const topology: Check = {
     const keys = [...new Set(registrations.flatMap((registration) => registration.keys))]
     const message =
       keys.length === 0
-        ? 'No driver has topology keys: its volumes are accessible from every node.'
+        ? `No topology keys are registered, so every volume of ${selectedDriver ?? 'a CSI driver'} is accessible from every node.`
         : `Every node has the labels of its drivers: ${keys.join(', ')}.`
     return [{ status: 'ok', message }]
   },
@@ -51,11 +51,10 @@ function describeConditions({ metadata, status }: Readonly<Stored<Node>>): Findi
   return (status?.conditions ?? []).flatMap(({ type, status: value, reason, message = '' }): Finding[] => {
     if (value !== 'True') return []
     if (type === 'TopologyConflict') {
-      const remedy = 'Correct the topology that the driver reports, or remove the label if no volume relies on it.'
-      return [{ status: 'error', object, message: `Its agent rejected a driver: ${message}.`, remedy }]
+      return [{ status: 'error', object, message: `Its agent rejected a driver: ${message}.` }] // the message has the remedy
     }
     if (type !== TOPOLOGY_MISMATCH || reason !== 'KeysChanged') return []
-    const remedy = 'Keep the labels until these volumes are deleted, or let the driver register the keys again.'
+    const remedy = 'Set or keep the labels until these volumes are deleted, or let the driver register the keys again.'
     return [{ status: 'warning', object, message: `Topology keys have changed: ${message}.`, remedy }]
   })
 }
