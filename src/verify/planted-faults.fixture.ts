@@ -91,8 +91,18 @@ let uniqueNumber = 0
 
 export const PLANTED_FAULTS: readonly PlantedFault[] = [
   // Identity and capabilities
-  { title: 'the name has 70 characters', check: 'identity-name', fakeSettings: { name: 'x'.repeat(70) }, plant() {} },
-  { title: 'the version is empty', check: 'identity-name', fakeSettings: { version: '' }, plant() {} },
+  {
+    title: 'GetPluginInfo returns a name of 70 characters',
+    check: 'identity-name',
+    fakeSettings: { name: 'x'.repeat(70) },
+    plant() {},
+  },
+  {
+    title: 'GetPluginInfo returns an empty version',
+    check: 'identity-name',
+    fakeSettings: { version: '' },
+    plant() {},
+  },
   {
     title: 'Probe reports that the driver is not ready',
     check: 'identity-probe',
@@ -166,7 +176,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     plant: failRepeated('controller', 'createVolume', 'ALREADY_EXISTS'),
   },
   {
-    title: 'the volume context has the time of the call',
+    title: 'the volume context differs in every response',
     check: 'create-context-stable',
     plant: changeVolume((volume) => {
       volume.volumeContext = { at: String(++uniqueNumber) }
@@ -222,7 +232,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       }),
   },
   {
-    title: 'CreateVolume returns INTERNAL if the storage is exhausted',
+    title: 'CreateVolume returns INTERNAL for a size above the maximum',
     check: 'create-impossible-size',
     plant: replaceCode('controller', 'createVolume', 'OUT_OF_RANGE', 'INTERNAL'),
   },
@@ -364,7 +374,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     plant: failRepeated('controller', 'controllerPublishVolume', 'FAILED_PRECONDITION'),
   },
   {
-    title: 'ControllerPublishVolume ignores another readonly flag',
+    title: 'ControllerPublishVolume succeeds for a volume that is published with a different readonly flag',
     check: 'attach-incompatible',
     plant: replaceCode('controller', 'controllerPublishVolume', 'ALREADY_EXISTS', 'OK'),
   },
@@ -394,7 +404,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
 
   // Lists and capacity
   {
-    title: 'ListVolumes omits new volumes',
+    title: 'ListVolumes returns no volumes',
     check: 'list-consistent',
     plant: (services) => replace(services, 'controller', 'listVolumes', async () => ({ entries: [] })),
   },
@@ -416,7 +426,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       })),
   },
   {
-    title: 'ListVolumes starts again with an invalid token',
+    title: 'ListVolumes returns an empty list for an invalid token',
     check: 'list-invalid-token',
     plant: replaceCode('controller', 'listVolumes', 'ABORTED', 'OK'),
   },
@@ -567,12 +577,12 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     plant: replaceCode('node', 'nodePublishVolume', 'FAILED_PRECONDITION', 'OK'),
   },
   {
-    title: 'a repeated NodePublishVolume fails',
+    title: 'a repeated NodePublishVolume fails with INTERNAL',
     check: 'publish-idempotent',
     plant: failRepeated('node', 'nodePublishVolume', 'INTERNAL'),
   },
   {
-    title: 'NodePublishVolume ignores another readonly flag',
+    title: 'NodePublishVolume succeeds for a volume that is published with a different readonly flag',
     check: 'publish-incompatible',
     plant: replaceCode('node', 'nodePublishVolume', 'ALREADY_EXISTS', 'OK'),
   },
@@ -635,7 +645,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       ),
   },
   {
-    title: 'NodePublishVolume fails with FAILED_PRECONDITION when it is repeated after a lost reply',
+    title: 'a repeated NodePublishVolume fails with FAILED_PRECONDITION',
     check: 'life-slow',
     plant: failRepeated('node', 'nodePublishVolume', 'FAILED_PRECONDITION'),
   },
