@@ -1,4 +1,4 @@
-// Runs concurrent callers, each of which repeats a call for a given time.
+// Measures how many calls concurrent callers complete, each of which repeats a call for a given time.
 
 export interface CallersOptions {
   readonly callers: number

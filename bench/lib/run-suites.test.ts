@@ -1,4 +1,4 @@
-// Tests how the parts of suites are run, and how their failures and time limits are handled.
+// Tests which parts runSuites runs, and what it reports of a part that fails or that the time does not suffice for.
 import { access } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import type { Figure } from './figure.ts'
@@ -58,7 +58,7 @@ describe('running suites', () => {
     expect(suites[0]?.missing).toEqual([{ name: 'creates', message: 'failed: no port' }])
   })
 
-  it('logs the time left, and skips a part that would not finish in time', async () => {
+  it('logs the time left, and skips a part if less time is left than a part may take', async () => {
     let nowMs = 0
     const partTaking =
       (seconds: number): MeasurePart =>
