@@ -120,14 +120,14 @@ describe('messages', () => {
     ])
   })
 
-  it('list the forbidden characters of a path segment, and forbid ".." as a segment but not as a prefix', () => {
+  it('report each forbidden character of a path segment, and ".." as a segment but not as a prefix', () => {
     expect(pathSegmentProblems('a/b%')).toEqual(["may not contain '/'", "may not contain '%'"])
     expect(pathSegmentProblems('..')).toEqual(["may not be '..'"])
     expect(pathSegmentPrefixProblems('..')).toEqual([])
   })
 })
 
-it('namePrefix makes a generateName with a trailing dash valid', () => {
+it('namePrefix makes a generateName with one trailing dash valid, but not a dash alone', () => {
   expect(dns1123SubdomainProblems(namePrefix('claim-'))).toEqual([])
   expect(dns1123SubdomainProblems(namePrefix('claim--'))).toEqual([])
   expect(dns1123SubdomainProblems(namePrefix('-'))).not.toEqual([])

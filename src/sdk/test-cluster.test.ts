@@ -35,6 +35,30 @@ describe('the test cluster', () => {
       }
     })
   }
+
+  it("PROV-17 modifies a volume, and rejects with the event's message if that fails", async () => {
+    const requests: unknown[] = []
+    const plugin = defineProvisioner({
+      name: 'example.com/disks',
+      csiDriver: 'disks.example.com',
+      attributes: { tier: parameter.choice(['fast', 'slow'], { doc: 'tier of the disks' }) },
+      provision: async ({ volumeName, sizeBytes }) => ({
+        sizeBytes,
+        source: { csi: { driver: 'disks.example.com', volumeHandle: volumeName } },
+      }),
+      delete: async () => {},
+      modify: async ({ volume, attributes }) => void requests.push([volume.name, attributes]),
+    })
+    const cluster = await startTestCluster(plugin)
+    try {
+      const volume = await cluster.provision()
+      await cluster.modify(volume, { tier: 'fast' })
+      expect(requests).toEqual([[volume.name, { tier: 'fast' }]])
+      await expect(cluster.modify(volume, { tier: 'warp' })).rejects.toThrow('expected fast or slow')
+    } finally {
+      await cluster.stop()
+    }
+  })
 })
 
 describe('a test cluster with a memory plugin', () => {
@@ -73,30 +97,6 @@ describe('a test cluster with a memory plugin', () => {
       )
     } finally {
       await clusterWithoutExpand.stop()
-    }
-  })
-
-  it("PROV-17 modifies a volume, and rejects with the event's message if that fails", async () => {
-    const requests: unknown[] = []
-    const plugin = defineProvisioner({
-      name: 'example.com/disks',
-      csiDriver: 'disks.example.com',
-      attributes: { tier: parameter.choice(['fast', 'slow'], { doc: 'tier of the disks' }) },
-      provision: async ({ volumeName, sizeBytes }) => ({
-        sizeBytes,
-        source: { csi: { driver: 'disks.example.com', volumeHandle: volumeName } },
-      }),
-      delete: async () => {},
-      modify: async ({ volume, attributes }) => void requests.push([volume.name, attributes]),
-    })
-    const diskCluster = await startTestCluster(plugin)
-    try {
-      const volume = await diskCluster.provision()
-      await diskCluster.modify(volume, { tier: 'fast' })
-      expect(requests).toEqual([[volume.name, { tier: 'fast' }]])
-      await expect(diskCluster.modify(volume, { tier: 'warp' })).rejects.toThrow('expected fast or slow')
-    } finally {
-      await diskCluster.stop()
     }
   })
 

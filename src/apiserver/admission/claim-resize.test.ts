@@ -74,7 +74,7 @@ describe('expanding a claim', () => {
       () => createClass('disallowed', { allowVolumeExpansion: false }),
     ],
     ['does not exist', { storageClassName: 'missing' }, async () => {}],
-    ['has an empty name', { storageClassName: '' }, async () => {}],
+    ['is "", which means none', { storageClassName: '' }, async () => {}],
   ])('REX-1 is rejected if the class %s', async (_description, spec, prepare) => {
     await prepare()
     await createBoundClaim('10Gi', { spec })
@@ -137,13 +137,13 @@ describe('expanding a claim', () => {
   it.each([
     ['0', 'must be greater than zero'],
     ['-5Gi', 'must be greater than zero'],
-  ])('SYS-10 to %s is rejected', async (size, expectedMessage) => {
+  ])('SYS-10 is rejected with the size %s', async (size, expectedMessage) => {
     await createBoundClaim('10Gi')
     await expectRejected(size, 422, expectedMessage)
   })
 
   it.each(['lots', '10GB', '', '1e5000', '9'.repeat(300)])(
-    'SYS-10 to %j is rejected as an invalid quantity',
+    'SYS-10 is rejected with the invalid quantity %j',
     async (size) => {
       await createBoundClaim('10Gi')
       const { status } = await resize(size)
@@ -193,7 +193,7 @@ describe('lowering a request', () => {
     await expectRejected('10Gi', 422, IMMUTABLE)
   })
 
-  it('REX-2 reports all validation errors in one response', async () => {
+  it('REX-2 is rejected with the errors of all fields in one response', async () => {
     await createBoundClaim('15Gi', { capacity: '10Gi' })
     const { json } = await api.patch(
       `${CLAIMS}/a`,
@@ -207,7 +207,7 @@ describe('lowering a request', () => {
     ])
   })
 
-  it('REX-2 returns a conflict if the update is based on a stale version', async () => {
+  it('SYS-4 returns 409 Conflict if the update is based on a stale version', async () => {
     await createBoundClaim('15Gi', { capacity: '10Gi' })
     const staleClaim = await getClaim()
     await expectAccepted('20Gi')

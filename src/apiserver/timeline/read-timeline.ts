@@ -49,8 +49,8 @@ const decompress = promisify(inflateRaw)
 
 /**
  * Returns the records whose line contains one of the texts, without duplicates. Chunks are read before segments, and each page
- * at the newest revision: a record that a merge moves during the scan is found at least once, and a scan that takes longer than the
- * store keeps history does not fail.
+ * at the newest revision: a record that a merge moves during the scan is found at least once, and a scan that takes longer than
+ * the store keeps history does not fail.
  */
 async function scanJournal(store: Store, texts: readonly string[]): Promise<JournalRecord[]> {
   const chunkRecords: JournalRecord[] = []

@@ -19,13 +19,13 @@ export function formatSize(bytes: number): string {
 /** Formats a share of a whole, rounded down, so that only the whole is 100 %. */
 export const formatPercent = (fraction: number): string => `${Math.floor(fraction * 100)}%`
 
-/** Formats a rate of things per second: `340/s`, `2.5/s`, `0.04/s`. */
+/** Formats a rate per second, with more decimals the smaller it is: `340/s`, `2.5/s`, `0.04/s`. */
 export function formatRate(perSecond: number): string {
   const digits = perSecond >= 10 ? 0 : perSecond >= 1 ? 1 : 2
   return `${perSecond.toFixed(digits)}/s`
 }
 
-/** Formats a duration as `43 s`, `5 min` or `2 h 10 min`. */
+/** Formats a duration, rounded up to seconds or minutes: `43 s`, `5 min`, `2 h 10 min`. */
 export function formatDuration(ms: number): string {
   const seconds = Math.ceil(ms / 1_000)
   if (seconds < 90) return `${seconds} s`
@@ -34,6 +34,6 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-/** Formats a number of things: `1 volume`, `2 volumes`. */
+/** Formats a count with its noun: `1 volume`, `2 volumes`. */
 export const formatCount = (count: number, singular: string, plural = `${singular}s`): string =>
   `${count} ${count === 1 ? singular : plural}`

@@ -1,5 +1,5 @@
-// Computes the topology segments of a driver in a cluster. The segment of a node consists of the node's labels for the
-// topology keys that the driver lists in the CSINode. A change to a node recomputes the segment of that node only.
+// Follows the topology segments of a driver in a cluster. The segment of a node has the node's labels with the topology keys
+// that the driver has registered in the CSINode. A change to a node recomputes the segment of that node only.
 //
 //   CSINode n1: keys zone, rack     Node n1: zone=a rack=1 …  →  {rack: 1, zone: a}
 //   a label or the Node is missing, or the node is fenced     →  no segment

@@ -1,4 +1,4 @@
-// The part of a CSI driver that expansion calls. A plugin (../plugin-changes) has only this part.
+// The part of a CSI driver that expansion calls. ../plugin-changes implements it for plugins.
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { VolumeCapabilitySchema } from '../../csi/gen/csi_pb.js'
 import type { CallOptions } from '../../csi/index.ts'

@@ -1,4 +1,4 @@
-// The part of a CSI driver that modification calls. A plugin (../plugin-changes) has only this part.
+// The part of a CSI driver that modification calls. ../plugin-changes implements it for plugins.
 import type { CallOptions } from '../../csi/index.ts'
 
 interface ModifyVolumeRequest {

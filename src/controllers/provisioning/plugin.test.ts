@@ -225,7 +225,7 @@ describe('provisionerOf', () => {
     })
   }
 
-  it('PROV-10 ignores a claim with a data source of an unknown kind', async () => {
+  it('PROV-9 ignores a claim with a data source of an unknown kind', async () => {
     const { requests, provision } = createPluginFixture()
     const dataSourceRef = { apiGroup: 'db.example.com', kind: 'Dump', name: 'd' }
     expect(await provision({ spec: { dataSourceRef } })).toMatchObject({ is: 'ignored' })
@@ -328,7 +328,7 @@ describe('provisionerOf', () => {
   })
 
   for (const returned of [undefined, null, 'pvc-1', 7, {}, { sizeBytes: 1 }, { source: {} }, { source: 'nfs' }]) {
-    it(`PROV-11 returns unfinished and reports a bug in the plugin when the plugin returns ${JSON.stringify(returned)}`, async () => {
+    it(`PROV-12 returns unfinished, and reports a bug in the plugin, if it returns ${JSON.stringify(returned)}`, async () => {
       const { deletedVolumes, provision } = createPluginFixture({ provision: async () => returned as never })
       const message =
         'example.com/tiers returned no volume. This is a bug in the provisioner; whether it created one is unknown.'
@@ -397,7 +397,7 @@ describe('provisionerOf', () => {
     })
   })
 
-  it('PROV-20 owns the volumes that the plugin owns, and none if the plugin does not implement owns', () => {
+  it('PROV-20 owns a volume only if owns of the plugin returns true; not if the plugin has no owns or it throws', () => {
     const owns = ({ source }: ExistingVolume) => source.nfs?.server === 'filer'
     expect(createPluginFixture({ owns }).provisioner.owns(aVolume())).toBe(true)
     expect(createPluginFixture({ owns }).provisioner.owns(aVolume({ nfs: { server: 'other', path: '/' } }))).toBe(false)
@@ -410,7 +410,7 @@ describe('provisionerOf', () => {
     expect(throwingFixture.provisioner.owns(aVolume())).toBe(false)
   })
 
-  it('PROV-20 does not delete a volume that has its annotation but a source that it does not own', async () => {
+  it('PROV-20 rejects the deletion of a volume whose source the plugin does not own, without calling the plugin', async () => {
     const { deletedVolumes, provisioner } = createPluginFixture({ owns: () => false })
     const result = await provisioner.delete(aVolume(), new AbortController().signal)
     const message = expect.stringContaining('Nothing was changed')
@@ -419,7 +419,7 @@ describe('provisionerOf', () => {
   })
 
   describe('a call that exceeds its timeout', () => {
-    /** Starts a call. `onAbort` is called when its signal is aborted and can settle it. */
+    /** Starts a call of the plugin. `onAbort` is called when the call is aborted, and can settle it with `end`. */
     async function startCall(onAbort: (reason: unknown, end: ReturnType<typeof createDeferred>) => void) {
       const end = createDeferred()
       const { clock, provisioner } = createPluginFixture({
@@ -478,7 +478,7 @@ describe('provisionerOf', () => {
       expect(overdueMessages).toHaveLength(2)
     })
 
-    it('PROV-14 is reported for delete', async () => {
+    it('PROV-14 is reported if it deletes a volume', async () => {
       const { clock, provisioner } = createPluginFixture({ delete: () => new Promise(() => {}) })
       const overdueMessages: string[] = []
       void provisioner.delete(aVolume(), new AbortController().signal, (message) => void overdueMessages.push(message))

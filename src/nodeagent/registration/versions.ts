@@ -4,7 +4,7 @@ export type Version = readonly [major: number, minor: number, patch: number]
 
 const SUPPORTED_MAJOR = 1
 
-/** Returns the best supported version, or an error message if none is supported. */
+/** Returns the highest supported version, or an error message if none is supported or any version is invalid. */
 export function bestVersion(supportedVersions: readonly string[]): Version | string {
   if (supportedVersions.length === 0) return 'the plugin reports no protocol version'
   const versions = supportedVersions.map(parseVersion)

@@ -18,7 +18,7 @@ import { type DecidedWrites, type Decision, runDecision, type SettledDecision } 
 import { KeyLocks } from './key-locks.ts'
 
 const PENDING_MAX = 100_000 // further transactions are rejected with StoreBusyError
-const ATTEMPTS_MAX = 100 // conflicts with other servers
+const ATTEMPTS_MAX = 100 // after as many conflicts with other servers, a transaction fails with StoreBusyError
 
 export interface TransactorOptions {
   readonly get: (key: string) => Entry | undefined
@@ -101,7 +101,10 @@ export class Transactor {
     return runDecision(decide, { get, list, holderOf: (key) => this.#locks.holderOf(key), canContinue })
   }
 
-  /** Adds the transaction to the chain whose totals it has read, or commits it in a separate chain. */
+  /**
+   * Adds the transaction to the chain whose totals it has read, or waits if the chain cannot take it. A transaction that has read no
+   * uncommitted totals is committed in a new chain.
+   */
   #write(transaction: Transaction, { requestedWrites, writes, reads, continuation }: DecidedWrites<Link>): void {
     const link = { transaction, requestedWrites, writes, reads }
     if (continuation) {

@@ -1,4 +1,4 @@
-// Declares CSINode: the drivers registered on a node, with their node IDs, topology keys and volume limits.
+// Declares CSINode: the drivers registered on a node, with their node IDs, topology keys, volume limits and storage health.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind } from '../../kind.ts'

@@ -89,7 +89,7 @@ describe('creating a pod', () => {
     expect(createPod({ spec: { terminationGracePeriodSeconds: -5 } }).spec?.terminationGracePeriodSeconds).toBe(1)
   })
 
-  it('ignores the status and sets the condition PodScheduled if the pod has a scheduling gate', () => {
+  it('replaces the status, and sets the condition PodScheduled to False if the pod has a scheduling gate', () => {
     const { object } = tryCreate(podKind, {
       ...aPod({ spec: { schedulingGates: [{ name: 'example.com/wait' }] } }),
       status: { phase: 'Running', podIP: '10.0.0.1' },
@@ -214,7 +214,7 @@ describe("a pod's status", () => {
     ])
   })
 
-  it('is rejected with a non-terminated state of a terminated container that is not restarted', () => {
+  it('is rejected if a container that ended with exit code 0 runs again although the restart policy is OnFailure', () => {
     const container = { name: 'db', ready: false, restartCount: 0, image: '', imageID: '' }
     const podTerminatedWith = (exitCode: number) => ({
       ...storedPod,
@@ -243,7 +243,7 @@ describe("a pod's deletion", () => {
 })
 
 describe('the field selectors of a pod', () => {
-  it('return the values of the pod', () => {
+  it('select by fields of the spec and the status', () => {
     const pod = createPod({ spec: { nodeName: 'node-1', hostNetwork: true } })
     const values = Object.entries(podKind.selectableFields ?? {}).map(([field, select]) => [field, select(pod)])
     expect(Object.fromEntries(values)).toEqual({

@@ -1,14 +1,14 @@
-// Converts the API's sizes, and sizes that the user types, to bytes, for bars, sums and sorting.
+// Converts sizes of the API, and sizes that the user types, to bytes and back.
 import { canonicalQuantity, isQuantity, quantityToBytes } from '../../../api/quantity.ts'
 
-/** Returns undefined for a value that is absent or not a quantity. */
+/** Returns the bytes of a quantity. Undefined if the value is absent or not a quantity. */
 export function parseBytes(quantity: string | number | undefined | null): number | undefined {
   return quantity !== undefined && quantity !== null && isQuantity(quantity)
     ? Number(quantityToBytes(quantity))
     : undefined
 }
 
-/** Returns the canonical form of a size that the user typed, or the reason why it is not a size. */
+/** Returns a size that the user typed in canonical form and in bytes, or the problem to show if it is not a positive size. */
 export function readSize(
   text: string,
 ): { readonly size: string; readonly bytes: number } | { readonly problem: string } {

@@ -1,4 +1,5 @@
-// Prepares the request of CreateVolume, performs the checks before the call, and protects the data source.
+// Prepares a request of CreateVolume: checks the claim against the capabilities of the driver, reads credentials and mutable
+// parameters, builds the topology requirement, and protects the data source.
 
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { SecretReference } from '../../../api/kinds/shared/references-schema.ts'
