@@ -397,7 +397,7 @@ describe('provisionerOf', () => {
     })
   })
 
-  it('PROV-20 owns a volume only if owns of the plugin returns true; not if the plugin has no owns or it throws', () => {
+  it('PROV-20 owns the volumes that the plugin owns, and none if owns is not implemented or throws', () => {
     const owns = ({ source }: ExistingVolume) => source.nfs?.server === 'filer'
     expect(createPluginFixture({ owns }).provisioner.owns(aVolume())).toBe(true)
     expect(createPluginFixture({ owns }).provisioner.owns(aVolume({ nfs: { server: 'other', path: '/' } }))).toBe(false)

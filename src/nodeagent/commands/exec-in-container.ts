@@ -38,7 +38,7 @@ export interface ContainerProcess {
   readonly stdout: Readable
   /** Absent if the command has a terminal. */
   readonly stderr?: Readable
-  /** Resolves when the process exits, possibly before the end of its output. 128 plus the number of a signal that ended it. */
+  /** Resolves when the process exits, maybe before its output ends: 128 plus the signal's number if a signal ended it. */
   readonly exitCode: Promise<number>
   /** Changes the size of the terminal. Does nothing without a terminal. */
   resize(size: TerminalSize): Promise<void>
@@ -100,7 +100,7 @@ function toContainerProcess(child: ChildProcess, tty: boolean): ContainerProcess
   const exitCode = new Promise<number>((resolve) => {
     child.once('exit', (code, signal) => resolve(code ?? 128 + constants.signals[signal!]))
   })
-  child.stdin?.on('error', () => {}) // EPIPE, if the command exits before it has read its input; not an error
+  child.stdin?.on('error', () => {}) // a write fails if the command exits before it has read its input; this is no error
   const terminalPath = tty ? readTerminalPath(child.stdio[3] as Readable) : undefined
   if (tty) child.stderr?.resume() // errors of script(1) itself; its exit code reports them
   return {

@@ -102,8 +102,8 @@ export class Transactor {
   }
 
   /**
-   * Adds the transaction to the chain whose totals it has read, or waits if the chain cannot take it. A transaction that has read no
-   * uncommitted totals is committed in a new chain.
+   * Adds the transaction to the chain whose totals it has read, or waits if the chain cannot take it. A transaction that has
+   * read no uncommitted totals is committed in a new chain.
    */
   #write(transaction: Transaction, { requestedWrites, writes, reads, continuation }: DecidedWrites<Link>): void {
     const link = { transaction, requestedWrites, writes, reads }
