@@ -7,9 +7,8 @@ import { claimFromTemplate } from '../controllers/ephemeral/index.ts'
 import { describeLimitViolations, describeQuotaExcess } from './admission-causes.ts'
 import type { Cluster, StoredPod } from './cluster.ts'
 import { type Diagnosis, fix, type Subject } from './diagnosis.ts'
-import { listObjectsOf } from './list-objects.ts'
 import { findSimilarNames } from './similar-names.ts'
-import { SNAPSHOT_KINDS } from './snapshot.ts'
+import { listObjectsOf, SNAPSHOT_KINDS } from './snapshot.ts'
 
 export function diagnoseMissingClaim(
   { namespace = '', name }: Subject,

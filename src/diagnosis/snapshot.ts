@@ -17,6 +17,7 @@ import { resourceQuotaKind } from '../api/kinds/resource-quota/resource-quota.ts
 import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
 import { volumeAttachmentKind } from '../api/kinds/volume-attachment/volume-attachment.ts'
+import type { ListObjects } from '../api/quota/index.ts'
 
 export const SNAPSHOT_KINDS = {
   pods: podKind,
@@ -58,4 +59,12 @@ export interface Snapshot extends SnapshotObjects {
   readonly missingRules: readonly MissingRule[]
   /** The lists that the server does not serve. */
   readonly notServed: ReadonlySet<SnapshotList>
+}
+
+/** Returns the list function of a namespace for quotas. It lists pods and claims, and nothing of other kinds. */
+export function listObjectsOf(snapshot: Snapshot, namespace: string | undefined): ListObjects {
+  return ({ plural }) => {
+    const objects = plural === 'pods' ? snapshot.pods : plural === 'persistentvolumeclaims' ? snapshot.claims : []
+    return objects.filter(({ metadata }) => metadata.namespace === namespace)
+  }
 }

@@ -19,8 +19,7 @@ import { clone } from '../../base/clone.ts'
 import { describeLimitViolations, describeQuotaExcess } from '../admission-causes.ts'
 import type { Claim, StoredPod } from '../cluster.ts'
 import type { Diagnosis } from '../diagnosis.ts'
-import { listObjectsOf } from '../list-objects.ts'
-import { SNAPSHOT_KINDS, type Snapshot } from '../snapshot.ts'
+import { listObjectsOf, SNAPSHOT_KINDS, type Snapshot } from '../snapshot.ts'
 import type { QuotaUsage } from './result.ts'
 
 type AdmissionResult<T> =
