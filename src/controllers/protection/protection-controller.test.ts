@@ -106,7 +106,7 @@ describe('createProtectionControllers', () => {
     await waitUntilIdle()
     expect(reconciledQueues).toEqual([])
     await server.delete(`${CLAIMS}/c`)
-    await waitUntil(reports('used by the pod'), 'the claim to wait for its pod')
+    await waitUntil(reports('used by pod default/p'), 'the claim to wait for its pod')
     await server.delete(`${PODS}/p`, { gracePeriodSeconds: 0 })
     await waitUntil(isDeleted(`${CLAIMS}/c`), 'the claim to be deleted')
   })
