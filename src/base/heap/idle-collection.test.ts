@@ -127,7 +127,7 @@ describe('collectGarbageWhenIdle', () => {
   })
 })
 
-/** The default loads a library, which an advance of the manual clock does not wait for. */
+/** The default loads a native library. */
 function trim(): void {}
 
 function sumTo(count: number): number {

@@ -39,7 +39,7 @@ export interface IdleCollectionOptions {
   usedBytes?(): number
   collect?(collection: Collection): void | Promise<void>
   /** Returns free memory outside the heap to the kernel. */
-  trim?(): void | Promise<void>
+  trim?(): void
 }
 
 /**
@@ -66,7 +66,7 @@ export function collectGarbageWhenIdle(options: IdleCollectionOptions): void {
         await collect('release')
         releasedBytes = usedBytes()
       }
-      if (idleChecks <= RELEASE_CHECKS || isReleaseDue || isTrimDue) await trim()
+      if (idleChecks <= RELEASE_CHECKS || isReleaseDue || isTrimDue) trim()
       isTrimDue = isReleaseDue
       idleChecks++
     }
@@ -123,16 +123,16 @@ async function collectConcurrently(): Promise<void> {
   await gc({ type: 'major', execution: 'async' })
 }
 
-let mallocTrim: Promise<(() => void) | undefined> | undefined
+let mallocTrim: (() => void) | undefined
 
-async function trimMalloc(): Promise<void> {
-  mallocTrim ??= loadMallocTrim()
-  ;(await mallocTrim)?.()
+function trimMalloc(): void {
+  mallocTrim ??= loadMallocTrim() ?? (() => {})
+  mallocTrim()
 }
 
 /** Collects several times, as V8 does when the system has little memory: the young generation shrinks and spare pages are unmapped. */
 async function collectAll(): Promise<void> {
-  const { Session } = await import('node:inspector')
+  const { Session } = process.getBuiltinModule('node:inspector') // loaded only when it is needed
   const session = new Session()
   session.connect()
   await new Promise<void>((resolve) => session.post('HeapProfiler.collectGarbage', () => resolve()))

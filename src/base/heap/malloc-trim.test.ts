@@ -15,7 +15,7 @@ it.skipIf(!hasGlibc())(
         contents: `
           import { readFileSync } from 'node:fs'
           import { loadMallocTrim } from './malloc-trim.ts'
-          const trim = await loadMallocTrim()
+          const trim = loadMallocTrim()
           const anonymousKb = () => Number(/RssAnon:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1])
           let buffers = Array.from({ length: 40_000 }, () => Buffer.allocUnsafeSlow(1_500).fill(1))
           const keptBuffers = buffers.filter((_, index) => index % 500 === 0)
@@ -33,6 +33,7 @@ it.skipIf(!hasGlibc())(
       format: 'esm',
       platform: 'node',
       external: ['koffi'],
+      define: { 'import.meta.url': JSON.stringify(import.meta.url) },
     })
     const { stdout } = await run(
       process.execPath,
