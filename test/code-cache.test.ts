@@ -37,6 +37,11 @@ it('V8 accepts the code cache of the build with the flags that bin/stowage sets 
   expect(stdout).toBe('true\n')
 })
 
+it('the script contains no import(), which fails in a script with a code cache', async () => {
+  const script = (await listProgram(dist)).find((name) => name.endsWith('.cjs'))!
+  expect(await readFile(join(dist, 'program', script), 'latin1')).not.toMatch(/[^\w.$]import\(/)
+})
+
 it('a server starts without a code cache, and writes nothing beside the program', async () => {
   const copy = join(dir, 'dist')
   await mkdir(copy)
