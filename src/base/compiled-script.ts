@@ -2,7 +2,7 @@
 // compiled. The cache is in the directory of the script, and only the build writes it. One that is missing, damaged, of another
 // script or of another release of V8 is ignored.
 import { readFileSync } from 'node:fs'
-import { constants, Script } from 'node:vm'
+import { Script } from 'node:vm'
 import { crc32 } from 'node:zlib'
 
 interface CompiledScript {
@@ -11,15 +11,11 @@ interface CompiledScript {
   readonly isFromCache: boolean
 }
 
-/** Compiles a script of ASCII characters. The URL names it in stack traces. */
+/** Compiles a script of ASCII characters, without import(). The URL names it in stack traces. */
 export function compileScript({ file, url }: { readonly file: string; readonly url: string }): CompiledScript {
   const text = readFileSync(file)
   const cachedData = readCache(text, codeCacheOf(file))
-  const script = new Script(text.toString('latin1'), {
-    filename: url,
-    cachedData,
-    importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
-  })
+  const script = new Script(text.toString('latin1'), { filename: url, cachedData })
   return { script, isFromCache: cachedData !== undefined && script.cachedDataRejected === false }
 }
 

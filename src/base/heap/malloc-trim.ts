@@ -6,7 +6,7 @@ import { createRequire } from 'node:module'
 export function loadMallocTrim(): (() => void) | undefined {
   if (process.platform !== 'linux') return
   try {
-    // Not import(): a script with a code cache cannot import modules.
+    // Not import(): with Node.js 20 it fails in a script with a code cache.
     const koffi: typeof import('koffi') = createRequire(import.meta.url)('koffi')
     const trim = koffi.load(null).func('int malloc_trim(size_t pad)')
     return () => void trim(0)
