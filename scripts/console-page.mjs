@@ -1,5 +1,5 @@
-// Builds the page of the console into dist/console/: scripts and styles with a hash in their names, so that browsers may keep
-// them, index.html, and a brotli and a gzip copy of each script, style, page and SVG file.
+// Builds the page of the console into dist/console/: index.html, and scripts and styles with a hash of their content in their
+// names, so that browsers can cache them. Each text file also has a brotli and a gzip copy.
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'

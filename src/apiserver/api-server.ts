@@ -41,7 +41,7 @@ import { type PathRequest, parseRoute, type ResourceRequest } from './http/route
 import { type ApiMetrics, createApiMetrics, type RequestLabels } from './metrics.ts'
 import type { ObjectDeps } from './objects/object-deps.ts'
 import { createStoredObjects } from './objects/stored-object.ts'
-import { createOpenWatches } from './open-watches.ts'
+import { createOpenStreams } from './open-streams.ts'
 import { createOpenApi } from './openapi/index.ts'
 import type { OperationBoard } from './operations/operation-board.ts'
 import type { NodeConnections } from './pod-streams/node-connection.ts'
@@ -153,10 +153,10 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   const bodyTurns = createBodyTurns(clock)
   let watches = 0
   const watchesByUser = new Map<string, number>()
-  const openWatches = createOpenWatches(options.authenticator)
+  const openStreams = createOpenStreams(options.authenticator)
   options.accountTokens?.onRevocation((isAffected) => {
-    const endedWatches = openWatches.endUnauthenticated(isAffected)
-    if (endedWatches > 0) log.info({ endedWatches }, 'ended the watches of tokens that are no longer valid')
+    const endedStreams = openStreams.endUnauthenticated(isAffected)
+    if (endedStreams > 0) log.info({ endedStreams }, 'ended the streams of tokens that are no longer valid')
   })
 
   async function handle(request: ApiRequest): Promise<ApiResponse> {
@@ -208,7 +208,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
       checkScope(resource, route)
       // Not subject to flow control, because a stream may last for hours. It has its own limits.
       const track = (stream: Pick<StreamSink, 'end' | 'onClose'>) =>
-        openWatches.add(receivedRequest, authenticatedUser, stream)
+        openStreams.add(receivedRequest, authenticatedUser, stream)
       return podStreams.handle({ request, route, resource, user, track })
     }
 
@@ -240,7 +240,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
         options,
       )
       if (verb === 'list') listWidths.recordBytes(route, request.query, bytesOf(response))
-      const track = (sink: StreamSink) => openWatches.add(receivedRequest, authenticatedUser, sink)
+      const track = (sink: StreamSink) => openStreams.add(receivedRequest, authenticatedUser, sink)
       const limitedResponse = verb === 'watch' ? limitWatches({ user, labels, response, track }) : response
       if (!isList || !turn || limitedResponse.body) return limitedResponse
       isTurnKept = true
@@ -351,7 +351,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
 
   return {
     handle,
-    endUnauthenticatedWatches: () => openWatches.endUnauthenticated(),
+    endUnauthenticatedWatches: () => openStreams.endUnauthenticated(),
     resources,
     health,
     metrics,

@@ -14,15 +14,15 @@ export interface FollowStoreOptions {
   readonly signal: AbortSignal
   /** Called for each loaded entry and for each change. The entry is undefined if the key was deleted. */
   onEntry(key: string, entry: Entry | undefined): void
-  /** Called without keys after the entries were loaded, and with the changed keys after changes. */
-  onSynced?(changedKeys?: readonly string[]): void
+  /** Called after entries have been passed to `onEntry`: with the changed keys, or without keys after all were loaded. */
+  onApplied?(changedKeys?: readonly string[]): void
 }
 
 const RELOAD_DELAY_MS = 1_000
 
 /** Resolves when all entries have been passed to `onEntry`. Continues to follow changes until the signal is aborted. */
 export async function followStore(options: FollowStoreOptions): Promise<void> {
-  const { store, prefix, description, clock, log, signal, onEntry, onSynced } = options
+  const { store, prefix, description, clock, log, signal, onEntry, onApplied } = options
   let loadedKeys = new Set<string>()
   let watch: Watch | undefined
   signal.addEventListener('abort', () => watch?.close(), { once: true })
@@ -43,11 +43,11 @@ export async function followStore(options: FollowStoreOptions): Promise<void> {
           else loadedKeys.delete(key)
           onEntry(key, entry)
         }
-        onSynced?.(events.map(({ key }) => key))
+        onApplied?.(events.map(({ key }) => key))
       },
       onEnd: (error) => reload(error),
     })
-    onSynced?.()
+    onApplied?.()
   }
 
   function reload(error: unknown): void {

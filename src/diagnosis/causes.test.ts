@@ -1,4 +1,5 @@
-// Tests causes that take a long time to occur in a running system. test/why.test.ts tests the others.
+// Tests causes on snapshots, mainly those that are slow or difficult to produce in a running system. test/why.test.ts tests
+// common causes on `stowage up`.
 import { describe, expect, it } from 'vitest'
 import type { Operation } from '../api/kinds/operation/operation-schema.ts'
 import { diagnose, type Target } from './diagnose.ts'
@@ -199,7 +200,7 @@ describe('the diagnosis of a pod without a node', () => {
   })
 })
 
-describe('an operation that a component lists', () => {
+describe('an operation that a component reports', () => {
   const lists = { classes: [storageClass('Immediate')], claims: [pendingClaim('data')] }
   const provision = (fields: Partial<Operation>) =>
     diagnoseIn(
@@ -207,7 +208,7 @@ describe('an operation that a component lists', () => {
       claim,
     )
 
-  it('PLUS-1 replaces the reason ProvisionerSilent', () => {
+  it('PLUS-1 changes the reason of the claim from ProvisionerSilent to Provisioning', () => {
     expect(diagnoseIn(lists, claim)).toMatchObject({ reason: 'ProvisionerSilent' })
     expect(provision({ phase: 'Running' })).toMatchObject({
       ...{ state: 'waiting', reason: 'Provisioning' },

@@ -1,5 +1,5 @@
-// Describes the operations that Stowage components list about an object: which component runs them, the result of the last
-// attempt, and when the next one starts.
+// Describes the operations that Stowage components report about an object: which component runs them, the result of the
+// last attempt, and when the next one starts.
 import type { Operation } from '../api/kinds/operation/operation-schema.ts'
 import { ageSeconds, type Cluster } from './cluster.ts'
 import { type Diagnosis, type Fix, fix, type Subject } from './diagnosis.ts'

@@ -7,10 +7,10 @@ import { addQuantities, compareQuantities, type Quantity } from '../quantity.ts'
 import { CLASS_SUFFIX, isPerClaimKey } from './claim-usage.ts'
 import { isPodKey } from './pod-usage.ts'
 import { isInScope } from './scopes.ts'
-import { CLAIMS, type CountedKind, isCounted, isCountedByName, PODS, usageOf, ZERO } from './usage.ts'
+import { CLAIMS, type GroupResource, isCounted, isCountedByName, PODS, usageOf, ZERO } from './usage.ts'
 
 /** Returns all stored objects of a kind in the quota's namespace. */
-export type ListObjects = (kind: CountedKind) => readonly KubeObject[]
+export type ListObjects = (kind: GroupResource) => readonly KubeObject[]
 
 export function calculateUsage(
   spec: ResourceQuota['spec'],
@@ -33,8 +33,8 @@ export function calculateUsage(
 const maximum = (a: Quantity, b: Quantity): Quantity => (compareQuantities(a, b) >= 0 ? a : b)
 
 /** Returns the kinds whose objects are charged to these keys. */
-export function kindsOfKeys(keys: readonly string[]): readonly CountedKind[] {
-  const kinds = new Map<string, CountedKind>()
+export function kindsOfKeys(keys: readonly string[]): readonly GroupResource[] {
+  const kinds = new Map<string, GroupResource>()
   for (const key of keys) {
     const kind = kindOfKey(key)
     if (kind && isCounted(kind)) kinds.set(`${kind.plural}.${kind.group}`, kind)
@@ -42,7 +42,7 @@ export function kindsOfKeys(keys: readonly string[]): readonly CountedKind[] {
   return [...kinds.values()]
 }
 
-function kindOfKey(key: string): CountedKind | undefined {
+function kindOfKey(key: string): GroupResource | undefined {
   if (key.startsWith('count/')) {
     const [plural = '', ...group] = key.slice('count/'.length).split('.')
     return { plural, group: group.join('.') }

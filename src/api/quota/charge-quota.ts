@@ -7,11 +7,11 @@ import { calculateUsage, type ListObjects } from './calculate-usage.ts'
 import { isPerClaimKey } from './claim-usage.ts'
 import type { QuotaAccount } from './quota-account.ts'
 import { isInScope } from './scopes.ts'
-import { type CountedKind, usageOf, ZERO } from './usage.ts'
+import { type GroupResource, usageOf, ZERO } from './usage.ts'
 
 /** An object before and after a write; undefined if it does not exist. */
 export interface ObjectWrite {
-  readonly kind: CountedKind
+  readonly kind: GroupResource
   readonly oldObject: KubeObject | undefined
   readonly newObject: KubeObject | undefined
 }

@@ -6,14 +6,14 @@ import type { ResourceQuota } from '../kinds/resource-quota/resource-quota-schem
 import { parseQuantity } from '../quantity.ts'
 import { amountsByQuotaKey } from './pod-usage.ts'
 import { isInScope } from './scopes.ts'
-import { type CountedKind, isSameKind, PODS } from './usage.ts'
+import { type GroupResource, isSameKind, PODS } from './usage.ts'
 
 const REQUIRED_KEYS = ['cpu', 'memory', 'requests.cpu', 'requests.memory', 'limits.cpu', 'limits.memory']
 
 /** Returns a message such as `must specify limits.cpu for: a,b; limits.memory for: b`, or undefined if none is missing. */
 export function describeMissingConstraints(
   quota: Readonly<ResourceQuota>,
-  kind: CountedKind,
+  kind: GroupResource,
   object: KubeObject,
 ): string | undefined {
   if (!isSameKind(kind, PODS)) return undefined

@@ -6,7 +6,7 @@ import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
 import { qosClassOf } from '../kinds/pod/pod-qos.ts'
 import type { Pod } from '../kinds/pod/pod-schema.ts'
 import type { ResourceQuota } from '../kinds/resource-quota/resource-quota-schema.ts'
-import { CLAIMS, type CountedKind, isSameKind, PODS } from './usage.ts'
+import { CLAIMS, type GroupResource, isSameKind, PODS } from './usage.ts'
 
 interface Requirement {
   readonly scopeName: string
@@ -14,7 +14,7 @@ interface Requirement {
   readonly values?: readonly string[]
 }
 
-export function isInScope(spec: ResourceQuota['spec'], kind: CountedKind, object: KubeObject): boolean {
+export function isInScope(spec: ResourceQuota['spec'], kind: GroupResource, object: KubeObject): boolean {
   return requirementsOf(spec).every((requirement) => {
     if (isSameKind(kind, CLAIMS)) return claimMatches(requirement, object as PersistentVolumeClaim)
     if (isSameKind(kind, PODS)) return podMatches(requirement, object as Pod)

@@ -9,18 +9,18 @@ import { podAmounts } from './pod-usage.ts'
 
 export type Usage = ReadonlyMap<string, Quantity>
 
-/** The kind as which the object is stored. */
-export interface CountedKind {
+/** The API group and plural name under which the objects of a kind are stored. */
+export interface GroupResource {
   readonly group: string
   readonly plural: string
 }
 
-export const CLAIMS: CountedKind = { group: '', plural: 'persistentvolumeclaims' }
-export const PODS: CountedKind = { group: '', plural: 'pods' }
+export const CLAIMS: GroupResource = { group: '', plural: 'persistentvolumeclaims' }
+export const PODS: GroupResource = { group: '', plural: 'pods' }
 
-export const isSameKind = (a: CountedKind, b: CountedKind): boolean => a.plural === b.plural && a.group === b.group
+export const isSameKind = (a: GroupResource, b: GroupResource): boolean => a.plural === b.plural && a.group === b.group
 
-export const isCounted = ({ plural }: CountedKind): boolean => plural !== 'events'
+export const isCounted = ({ plural }: GroupResource): boolean => plural !== 'events'
 
 /** Kinds whose objects are all counted by a quota key without the prefix `count/`. The key `pods` excludes terminated pods. */
 const PLURALS_WITH_NAME_KEY = ['persistentvolumeclaims', 'configmaps', 'secrets', 'resourcequotas']
@@ -32,7 +32,7 @@ export const ZERO = parseQuantity('0')
 
 const NO_USAGE: Usage = new Map()
 
-export function usageOf(kind: CountedKind, object: KubeObject | undefined): Usage {
+export function usageOf(kind: GroupResource, object: KubeObject | undefined): Usage {
   if (object === undefined) return NO_USAGE
   const usage = new Map<string, Quantity>()
   for (const key of countKeysOf(kind)) usage.set(key, ONE)
@@ -42,7 +42,7 @@ export function usageOf(kind: CountedKind, object: KubeObject | undefined): Usag
 }
 
 /** Returns the quota keys that count objects of the kind. */
-function countKeysOf(kind: CountedKind): readonly string[] {
+function countKeysOf(kind: GroupResource): readonly string[] {
   const cachedKeys = countKeysByKind.get(kind)
   if (cachedKeys) return cachedKeys
   const { group, plural } = kind
@@ -51,4 +51,4 @@ function countKeysOf(kind: CountedKind): readonly string[] {
   countKeysByKind.set(kind, keys)
   return keys
 }
-const countKeysByKind = new WeakMap<CountedKind, readonly string[]>()
+const countKeysByKind = new WeakMap<GroupResource, readonly string[]>()

@@ -70,7 +70,7 @@ export async function limitEvents(options: EventLimitOptions): Promise<void> {
       const namespace = key.slice(EVENTS_PREFIX.length, key.indexOf('/', EVENTS_PREFIX.length))
       ledger.put({ key, namespace, revision: entry.modRevision, bytes: entry.value.length })
     },
-    onSynced: () => void deleteExcess(),
+    onApplied: () => void deleteExcess(),
   })
 }
 

@@ -32,7 +32,7 @@ export interface RequestBody {
 /** A parsed body: plain data, and the duplicate keys of its text. */
 export interface ParsedBody {
   readonly value: unknown
-  /** Returns the paths of duplicate keys. There are none if the decoder has counted `keyCount` keys. */
+  /** Returns the paths of duplicate keys. Not needed if the value has `keyCount` keys: then no key occurs twice. */
   duplicates(): readonly string[]
   /** The number of keys in the text. Undefined if the parser does not count them. */
   readonly keyCount: number | undefined

@@ -28,7 +28,7 @@ export function followRoles({ index, onClusterRoles, ...options }: FollowRolesOp
     prefix: PREFIX,
     description: 'roles',
     onEntry: (key, entry) => setObject(index, key, entry),
-    onSynced: (changedKeys) => {
+    onApplied: (changedKeys) => {
       if (!changedKeys || changedKeys.some((key) => key.startsWith(CLUSTER_ROLE_PREFIX))) onClusterRoles()
     },
   })

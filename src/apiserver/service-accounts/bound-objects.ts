@@ -114,14 +114,14 @@ export function createBoundObjects({ store, clock, log }: { store: Store; clock:
       const onEntry = (key: string, entry: Entry | undefined) => {
         if (setEntry(key, entry)) endedNamespaces.add(namespaceOf(key))
       }
-      const onSynced = () => {
+      const onApplied = () => {
         for (const check of [...waiters]) check()
         for (const namespace of endedNamespaces) notifyEnd(namespace)
         endedNamespaces.clear()
       }
       const follow = (kind: Kind) => {
         const [prefix, description] = [collectionPrefix(kind), kind.plural]
-        return followStore({ store, prefix, description, clock, log, signal, onEntry, onSynced })
+        return followStore({ store, prefix, description, clock, log, signal, onEntry, onApplied })
       }
       await Promise.all(KINDS.map(follow))
     },

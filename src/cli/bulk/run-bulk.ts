@@ -1,5 +1,5 @@
-// Runs a bulk command: connects to the server, watches claims, runs the tasks without a known result, and sets the exit code.
-// run-claims.ts runs the tasks; the command provides the plan, the tasks and the report.
+// Runs the tasks of a bulk command whose results are not known in advance, and decides about the exit code. run-claims.ts starts
+// the tasks with bounded concurrency; the command provides the tasks and the report.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { loadClientConfig } from '../../client/connection/client-config.ts'
@@ -56,7 +56,7 @@ export async function withClaims<R>(
 
 export type KnownResults = ReadonlyMap<ObjectKey, ClaimResult>
 
-/** Finds the results that are known before any claim is started. Does not change claims. */
+/** Finds the results that are known before any task is started. Does not write. */
 export async function findKnownResults<T extends ClaimTask>(
   tasks: readonly T[],
   find: (task: T) => Promise<FinalStatus | undefined>,

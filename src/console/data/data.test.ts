@@ -255,7 +255,7 @@ describe('the data of the console', () => {
     expect((await post('pause', { id: run.id })).status).toBe(400)
   })
 
-  it('SYS-13 pauses, resumes and undoes a growth', async () => {
+  it('SYS-13 pauses, resumes and undoes an expansion', async () => {
     const { client, console } = await createConsoleFixture()
     await createClass(client)
     const claim = await createClaim(client, 'a')

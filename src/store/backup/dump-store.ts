@@ -10,7 +10,7 @@ import { readName, VALUE } from '../records/record-codec.ts'
 import { type RecordDamage, RecordInspector } from '../records/record-inspector.ts'
 import { ENTRY_HEADER_BYTES, type Manifest, type StoreEntry } from './archive.ts'
 import {
-  DESCRIPTION_ENTRY,
+  DESCRIPTION_NAME,
   encodeName,
   HEADERS_START,
   openRawDb,
@@ -78,7 +78,7 @@ class StoreDump {
     await writeFiles?.(this.#writer)
     const sinceRevision = since?.revision ?? 0
     let storeEntries = 0
-    for (const entry of this.#range(DESCRIPTION_ENTRY, HEADERS_START)) {
+    for (const entry of this.#range(DESCRIPTION_NAME, HEADERS_START)) {
       storeEntries++
       await this.#add(entry)
     }
@@ -94,7 +94,7 @@ class StoreDump {
   }
 
   #manifestOf({ id, createdAt, since }: Pick<DumpOptions, 'id' | 'createdAt' | 'since'>): Manifest {
-    const bytes = this.#db.get(DESCRIPTION_ENTRY, { transaction: this.#transaction })
+    const bytes = this.#db.get(DESCRIPTION_NAME, { transaction: this.#transaction })
     if (!bytes) throw new Error(`${this.#path} is not a Stowage store.`)
     const { format, floors, migratingFrom } = parseDescription(this.#path, bytes)
     const revision = Math.max(floors.ordinary, floors.brief, this.#lastRevision())

@@ -1,5 +1,5 @@
-// Opens an LMDB store as raw entries, names and values as bytes, for backups: an archive preserves the entries of every store
-// format. Only the layout of names is known here: kind (1) and revision (6).
+// Opens an LMDB store for backup and restore, with names and values as undecoded bytes, so that an archive preserves the
+// entries of every store format. Only the layout of a name is known here: one byte of record kind and six bytes of revision.
 import { open as openLmdb, type RootDatabase } from 'lmdb'
 import { silenceLmdbErrors } from '../lmdb-console.ts'
 import { DESCRIPTION, HEADER, VALUE, writeName } from '../records/record-codec.ts'
@@ -27,9 +27,9 @@ export function encodeName(kind: number, revision: number): Buffer {
 
 export const revisionOf = (name: Uint8Array): number => Buffer.from(name).readUIntBE(1, 6)
 
-export const DESCRIPTION_ENTRY = encodeName(DESCRIPTION, 0)
+export const DESCRIPTION_NAME = encodeName(DESCRIPTION, 0)
 export const HEADERS_START = encodeName(HEADER, 0)
 export const VALUES_START = encodeName(VALUE, 0)
 
-/** The entry that a restore writes to the new store to record the archives and frames that it has applied. */
-export const PROGRESS_ENTRY = encodeName(DESCRIPTION, 1)
+/** The name of the entry in which a restore records the archives and frames that it has applied to the new store. */
+export const PROGRESS_NAME = encodeName(DESCRIPTION, 1)

@@ -14,7 +14,7 @@ import { HEADER, VALUE } from '../records/record-codec.ts'
 import type { RecordDamage } from '../records/record-inspector.ts'
 import type { Frame, KeptRevisions, Manifest, StoreEntry } from './archive.ts'
 import { checkSequence } from './archive-sequence.ts'
-import { encodeName, openRawDb, PROGRESS_ENTRY, type RawDb, revisionOf } from './raw-entries.ts'
+import { encodeName, openRawDb, PROGRESS_NAME, type RawDb, revisionOf } from './raw-entries.ts'
 import { ArchiveError, type ArchiveSource, readArchive } from './read-archive.ts'
 
 const OPEN_BYTES_MIN = 2 ** 20 // LMDB crashes if the disk becomes full while it opens a file
@@ -124,7 +124,7 @@ class StoreRestore {
 
   /** Whether a commit has recorded what was applied. */
   get hasProgress(): boolean {
-    return this.#db.get(PROGRESS_ENTRY) !== undefined
+    return this.#db.get(PROGRESS_NAME) !== undefined
   }
 
   async apply(archives: readonly ArchiveSource[]): Promise<AppliedArchives> {
@@ -148,7 +148,7 @@ class StoreRestore {
     if (restoredEntries !== storeEntries) {
       throw new ArchiveError(`The restored store has ${restoredEntries} entries instead of ${storeEntries}.`)
     }
-    this.#db.transactionSync(() => this.#db.removeSync(PROGRESS_ENTRY))
+    this.#db.transactionSync(() => this.#db.removeSync(PROGRESS_NAME))
     return { revision: previousManifest.revision, storeEntries, isResumed: earlierProgress.ids.length > 0 }
   }
 
@@ -220,13 +220,13 @@ class StoreRestore {
     this.#pendingBytes = 0
     this.#db.transactionSync(() => {
       for (const apply of pendingWrites) apply()
-      this.#db.putSync(PROGRESS_ENTRY, Buffer.from(JSON.stringify(this.#progress)))
+      this.#db.putSync(PROGRESS_NAME, Buffer.from(JSON.stringify(this.#progress)))
     })
     await this.#onCommit?.()
   }
 
   #loadProgress(): Progress {
-    const bytes = this.#db.get(PROGRESS_ENTRY)
+    const bytes = this.#db.get(PROGRESS_NAME)
     if (bytes) this.#progress = JSON.parse(bytes.toString())
     else this.#db.clearSync() // a crash between the last commit and the rename leaves a store without the entry
     return this.#progress

@@ -10,7 +10,7 @@ export type ClaimActionName = (typeof CLAIM_ACTIONS)[number]
 export const ACTION_LABELS: Readonly<Record<ClaimActionName, string>> = {
   expand: 'Expand…',
   attributes: 'Change attributes…',
-  cancel: 'Cancel growth…',
+  cancel: 'Cancel expansion…',
   retry: 'Retry now',
   delete: 'Delete…',
 }

@@ -1,4 +1,4 @@
-// Finds the free storage for a volume's growth in the capacity reports of its class.
+// Finds the free storage for the expansion of a volume in the capacity reports of its class.
 import type { CapacityRow, VolumeRow } from '../rows/storage.ts'
 import { type LabelledNode, nameOfSegment, nodesOfReport, nodesOfVolume } from './segments.ts'
 

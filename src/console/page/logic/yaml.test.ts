@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { formatYaml } from './yaml.ts'
 
-it('formats an object as kubectl does', () => {
+it('formats an object in block style, in the order of its keys, and quotes strings that could be read as another type', () => {
   const object = {
     kind: 'PersistentVolumeClaim',
     metadata: { name: 'data', labels: { 'app.kubernetes.io/name': 'shop' }, annotations: { flag: 'true', empty: '' } },

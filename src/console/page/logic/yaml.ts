@@ -1,4 +1,5 @@
-// Formats an object as YAML for reading, as kubectl does: block style, and strings quoted only where necessary. Keys keep their order.
+// Formats an object as YAML for reading, in the block style of kubectl. Strings that could be read as another type are quoted.
+// Keys keep their order.
 
 type Value = string | number | boolean | null | undefined | readonly Value[] | { readonly [key: string]: Value }
 

@@ -3,7 +3,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { AttributesDialog } from '../../actions/attributes-dialog.tsx'
-import { CancelDialog } from '../../actions/cancel-dialog.tsx'
+import { CancelExpansionDialog } from '../../actions/cancel-expansion-dialog.tsx'
 import { DeleteDialog } from '../../actions/delete-dialog.tsx'
 import { ExpandDialog } from '../../actions/expand-dialog.tsx'
 import { retryNow } from '../../actions/retry.ts'
@@ -65,7 +65,7 @@ export function ClaimActions({ view }: { readonly view: ClaimView }) {
       </fieldset>
       {open.value === 'expand' && <ExpandDialog view={view} onClose={close} />}
       {open.value === 'attributes' && <AttributesDialog view={view} candidates={candidates} onClose={close} />}
-      {open.value === 'cancel' && <CancelDialog view={view} onClose={close} />}
+      {open.value === 'cancel' && <CancelExpansionDialog view={view} onClose={close} />}
       {open.value === 'delete' && <DeleteDialog view={view} onClose={close} />}
     </>
   )

@@ -1,8 +1,8 @@
-// Shows one operation: why it has not finished, the time of its next attempt, and the buttons to retry it now or to cancel a
-// growth.
+// Shows one operation: why it has not finished, the time of its next attempt, and the buttons to retry it now or to cancel an
+// expansion.
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { CancelDialog } from '../../actions/cancel-dialog.tsx'
+import { CancelExpansionDialog } from '../../actions/cancel-expansion-dialog.tsx'
 import { retryNow } from '../../actions/retry.ts'
 import { Age, Until } from '../../components/age.tsx'
 import { Icon } from '../../components/icon.tsx'
@@ -85,7 +85,7 @@ function Actions({ operation }: { readonly operation: OperationRow }) {
         : `You need permission to patch ${resource!.resource}.`
   const view = objectKind === 'PersistentVolumeClaim' ? viewOfClaim(`${namespace}/${objectName}`) : undefined
   const noCancel = !view
-    ? 'Only the growth of a claim can be cancelled.'
+    ? 'Only the expansion of a claim can be cancelled.'
     : explainRefusal('cancel', {
         claim: view.claim,
         storageClass: undefined,
@@ -114,10 +114,10 @@ function Actions({ operation }: { readonly operation: OperationRow }) {
           isCancelOpen.value = true
         }}
       >
-        Cancel growth…
+        Cancel expansion…
       </button>
       {isCancelOpen.value && view && (
-        <CancelDialog
+        <CancelExpansionDialog
           view={view}
           onClose={() => {
             isCancelOpen.value = false

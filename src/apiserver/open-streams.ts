@@ -1,9 +1,9 @@
-// Tracks the open watches, logs and sessions with the credentials of their requests, and ends those whose credentials are no
-// longer valid.
+// Tracks the open streams (watches, logs of containers, exec sessions) with the credentials of their requests, and ends those
+// whose credentials are no longer valid.
 import type { ApiRequest, StreamSink } from './http/messages.ts'
 import type { Authenticator, UserInfo } from './security/index.ts'
 
-interface OpenWatch {
+interface OpenStream {
   readonly authorization: string | undefined
   readonly clientCert: ApiRequest['clientCert']
   /** The authenticated user, who may have impersonated another one. */
@@ -11,31 +11,31 @@ interface OpenWatch {
   readonly sink: Pick<StreamSink, 'end' | 'onClose'>
 }
 
-export interface OpenWatches {
-  add(request: ApiRequest, user: UserInfo, sink: OpenWatch['sink']): void
+export interface OpenStreams {
+  add(request: ApiRequest, user: UserInfo, sink: OpenStream['sink']): void
   /**
-   * Ends the watches whose credentials are no longer valid, or belong to another user or other groups. Returns their number.
-   * Checks only the watches of users for whom `isAffected` returns true; by default, all watches.
+   * Ends the streams whose credentials are no longer valid, or belong to another user or other groups. Returns their number.
+   * Checks only the streams of users for whom `isAffected` returns true; by default, all streams.
    */
   endUnauthenticated(isAffected?: (user: UserInfo) => boolean): number
 }
 
-export function createOpenWatches(authenticator: Authenticator): OpenWatches {
-  const watches = new Set<OpenWatch>()
+export function createOpenStreams(authenticator: Authenticator): OpenStreams {
+  const streams = new Set<OpenStream>()
   return {
     add({ headers, clientCert }, user, sink) {
-      const watch = { authorization: headers.authorization, clientCert, user, sink }
-      watches.add(watch)
-      sink.onClose(() => watches.delete(watch))
+      const stream = { authorization: headers.authorization, clientCert, user, sink }
+      streams.add(stream)
+      sink.onClose(() => streams.delete(stream))
     },
     endUnauthenticated(isAffected = () => true) {
-      const endedWatches = [...watches].filter(({ authorization, clientCert, user }) => {
+      const endedStreams = [...streams].filter(({ authorization, clientCert, user }) => {
         if (!isAffected(user)) return false
         const authentication = authenticator.authenticate({ authorization, clientCert })
         return authentication.is === 'rejected' || !isSameUser(authentication.user, user)
       })
-      for (const { sink } of endedWatches) sink.end()
-      return endedWatches.length
+      for (const { sink } of endedStreams) sink.end()
+      return endedStreams.length
     },
   }
 }

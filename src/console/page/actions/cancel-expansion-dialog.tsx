@@ -1,14 +1,14 @@
-// Cancels the expansion of a claim by lowering its request to the size of its volume.
+// Cancels the expansion of a claim by lowering its request to its capacity.
 import { sizeWrite } from '../logic/claim-actions.ts'
 import type { ClaimView } from '../logic/claim-view.ts'
 import { WriteDialog } from './write-dialog.tsx'
 
-export function CancelDialog({ view: { claim }, onClose }: { readonly view: ClaimView; onClose(): void }) {
+export function CancelExpansionDialog({ view: { claim }, onClose }: { readonly view: ClaimView; onClose(): void }) {
   return (
     <WriteDialog
-      title={`Cancel the growth of ${claim.namespace}/${claim.name}`}
+      title={`Cancel the expansion of ${claim.namespace}/${claim.name}`}
       write={claim.capacity === undefined ? undefined : sizeWrite(claim, claim.capacity)}
-      confirmLabel="Cancel growth"
+      confirmLabel="Cancel expansion"
       doneText={`Lowered the request of ${claim.namespace}/${claim.name} to ${claim.capacity}.`}
       onClose={onClose}
     >
