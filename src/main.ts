@@ -1,6 +1,7 @@
-// Entry point of the program: sets up the heap, the exit report and the stop signal, and runs the command line with the system
+// Entry point of the program: sets up the memory, the exit report and the stop signal, and runs the command line with the system
 // clock and real randomness.
 import { systemClock, systemRandom } from './base/clock.ts'
+import { releaseFilePages } from './base/heap/file-pages.ts'
 import { limitHeapGrowth } from './base/heap/growth.ts'
 import { collectGarbageWhenIdle } from './base/heap/idle-collection.ts'
 import { keepAliveUntil } from './base/keep-alive.ts'
@@ -16,6 +17,7 @@ const LINGER_MS_MAX = 2_000
 limitHeapGrowth()
 const clock = systemClock()
 collectGarbageWhenIdle({ clock })
+releaseFilePages({ clock })
 const exitReport = reportExit()
 const { signal } = createStopSignal((name) => exitReport.setReason(`${name} was received a second time`))
 function exitUnstopped(): void {

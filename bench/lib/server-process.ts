@@ -263,7 +263,7 @@ export interface Memory {
 export function memoryOf(pid: number): Memory {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const mbOf = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) / 1024
-  return { anonymousMb: mbOf('RssAnon'), mappedMb: mbOf('RssFile') }
+  return { anonymousMb: mbOf('RssAnon'), mappedMb: mbOf('RssFile') + mbOf('RssShmem') } // Shmem: a store on tmpfs
 }
 
 export function residentMb(pid: number): number {

@@ -3,6 +3,7 @@ import { performance } from 'node:perf_hooks'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Clock } from '../clock.ts'
+import { filePages } from './file-pages.ts'
 import { resetHeapGrowth } from './growth.ts'
 import { loadMallocTrim } from './malloc-trim.ts'
 
@@ -38,7 +39,7 @@ export interface IdleCollectionOptions {
   /** Returns the size of the objects in the heap. */
   usedBytes?(): number
   collect?(collection: Collection): void | Promise<void>
-  /** Returns free memory outside the heap to the kernel. */
+  /** Returns memory outside the heap to the kernel. */
   trim?(): void
 }
 
@@ -50,7 +51,7 @@ export interface IdleCollectionOptions {
  */
 export function collectGarbageWhenIdle(options: IdleCollectionOptions): void {
   const { clock, utilization = measureUtilization(), collect = collectGarbage } = options
-  const { usedBytes = () => getHeapStatistics().used_heap_size, trim = trimMalloc } = options
+  const { usedBytes = () => getHeapStatistics().used_heap_size, trim = trimOutsideHeap } = options
   /** Idle checks since the last busy period. Undefined before the first one. */
   let idleChecks: number | undefined
   let releasedBytes = 0
@@ -125,9 +126,10 @@ async function collectConcurrently(): Promise<void> {
 
 let mallocTrim: (() => void) | undefined
 
-function trimMalloc(): void {
+function trimOutsideHeap(): void {
   mallocTrim ??= loadMallocTrim() ?? (() => {})
   mallocTrim()
+  filePages.releaseProgram() // code that only the load has used; file-pages.ts releases shared files in any case
 }
 
 /** Collects several times, as V8 does when the system has little memory: the young generation shrinks and spare pages are unmapped. */
