@@ -8,10 +8,11 @@ import { loadCFunction } from './c-library.ts'
 import { type Mapping, programMappings, sharedFileMappings } from './file-mappings.ts'
 
 const MADV_DONTNEED = 4
-/** By then a process that stays has started. Commands that end sooner do not load a native library. */
-const START_MS = 5_000
-/** A release takes about a millisecond per 100 MB. */
-const SHARED_MS = 30_000
+/**
+ * By the first time, a process that stays has started, and commands that end sooner do not load a native library. A release takes
+ * about a millisecond per 100 MB.
+ */
+const INTERVAL_MS = 30_000
 
 export interface FilePages {
   releaseProgram(): void
@@ -28,10 +29,12 @@ export function releaseFilePages({
 }): void {
   const releaseShared = () => {
     pages.releaseShared()
-    clock.after(SHARED_MS, releaseShared)
+    clock.after(INTERVAL_MS, releaseShared)
   }
-  clock.after(START_MS, pages.releaseProgram)
-  clock.after(SHARED_MS, releaseShared)
+  clock.after(INTERVAL_MS, () => {
+    pages.releaseProgram()
+    releaseShared()
+  })
 }
 
 /** The pages of this process. Releasing them does nothing on another system, or without /proc. */

@@ -1,4 +1,5 @@
 // `stowage node`: flags, help and output. run.ts runs the command.
+import { filePages } from '../../../base/heap/file-pages.ts'
 import { type AddCommand, createProcessDeps } from '../../command.ts'
 import { collectValues, kubeconfigOption, logFormatOption, logLevelOption, outputOption } from '../../flags/common.ts'
 import { addPodFlags } from '../../flags/pod-options.ts'
@@ -52,6 +53,7 @@ export const addNode: AddCommand = (program, deps) => {
       await runNode(flags, {
         ...(await createProcessDeps(deps, flags)),
         onReady: (node) => {
+          filePages.releaseProgram() // an agent runs on every node, beside pods, and has loaded all that it needs
           const { nodeName, server, metrics } = node
           const metricsNote = metrics ? ` Metrics are at ${metrics}/metrics.` : ''
           deps.write(formatValue?.(node) ?? `Node ${nodeName} is ready; API server ${server}.${metricsNote}\n`)
