@@ -64,6 +64,7 @@ async function measureClaims(options: PartOptions): Promise<Figure[]> {
     toTotalGrowthFigure('list of all claims', growthOf('listMs')),
     toTotalGrowthFigure('initial events of a watch', growthOf('watchMs')),
     toUnitGrowthFigure('time per bound claim', growthOf('bindMs')),
+    toUnitGrowthFigure('processor time per bound claim', growthOf('bindCpuMs')),
     toUnitGrowthFigure('time per write with compaction', growthOf('rewriteMs')),
   ]
 }
@@ -79,6 +80,8 @@ interface SizeFigures {
   readonly watchMs: number
   /** Per claim. */
   readonly bindMs: number
+  /** Processor time of the server per claim. */
+  readonly bindCpuMs: number
   /** Per write. */
   readonly rewriteMs: number
 }
@@ -93,6 +96,7 @@ function figuresOf(size: SizeFigures): Figure[] {
     { name: `${name}: list of all claims, in pages of 500`, unit: 'ms', value: size.listMs },
     { name: `${name}: initial events of a watch`, unit: 'ms', value: size.watchMs },
     { name: `${name}: further claims bound`, unit: '/s', value: 1_000 / size.bindMs },
+    { name: `${name}: processor time per further bound claim`, unit: 'ms', value: size.bindCpuMs },
     { name: `${name}: writes in the store, each with one compaction`, unit: '/s', value: 1_000 / size.rewriteMs },
   ]
 }
@@ -116,9 +120,9 @@ async function measureSize(options: PartOptions, claims: number): Promise<SizeFi
     const listMs = await measureList(endpoint)
     const watchMs = await measureInitialEvents(endpoint)
     progress(`binding claims beside ${formatCount(claims)} others`)
-    const bindMs = await measureBinding(endpoint)
+    const binding = await measureBinding(endpoint, server)
     const { readyMs } = server
-    return { claims, readyMs, settledMs, anonymousMb, mappedMb, listMs, watchMs, bindMs, rewriteMs }
+    return { claims, readyMs, settledMs, anonymousMb, mappedMb, listMs, watchMs, ...binding, rewriteMs }
   } finally {
     await server.stop()
   }
@@ -188,14 +192,18 @@ async function measureList(endpoint: Endpoint): Promise<number> {
 }
 
 /** Reads one page and returns the token of the next one. */
-function readPage(endpoint: Endpoint, agent: Agent, path: string): Promise<string | undefined> {
+const readPage = (endpoint: Endpoint, agent: Agent, path: string): Promise<string | undefined> =>
+  readListMetadata(endpoint, agent, path, /"continue":"([^"]+)"/)
+
+/** Reads a list and returns what the first group of the pattern matches in its metadata. */
+function readListMetadata(endpoint: Endpoint, agent: Agent, path: string, pattern: RegExp): Promise<string | undefined> {
   const { port, ca, cert, key } = endpoint
   return new Promise((resolve, reject) => {
     get({ host: '127.0.0.1', port, ca, cert, key, path, agent }, async (response) => {
       try {
         const body = Buffer.concat(await response.toArray())
         if (response.statusCode !== 200) throw new Error(`GET ${path}: ${response.statusCode}`)
-        resolve(/"continue":"([^"]+)"/.exec(body.toString('latin1', 0, METADATA_BYTES))?.[1])
+        resolve(pattern.exec(body.toString('latin1', 0, METADATA_BYTES))?.[1])
       } catch (error) {
         reject(error)
       }
@@ -220,11 +228,12 @@ async function measureInitialEvents(endpoint: Endpoint): Promise<number> {
   }
 }
 
-/** Returns the time per claim of a burst of claims that bind to existing volumes. */
-async function measureBinding(endpoint: Endpoint): Promise<number> {
+/** Returns the time, and the processor time of the server, per claim of a burst of claims that bind to existing volumes. */
+async function measureBinding(endpoint: Endpoint, server: ServerProcess): Promise<{ bindMs: number; bindCpuMs: number }> {
   const bursts = startRole<BurstJob, BurstResult>('burst')
   try {
     let seconds = 0
+    let cpuMs = 0
     for (let round = 0; round <= BOUND.warmUpRounds; round++) {
       const burst = { endpoint, clients: BOUND.clients, count: BOUND.claims, after: round * BOUND.claims }
       const storageClassName = `scale-${round}`
@@ -240,13 +249,28 @@ async function measureBinding(endpoint: Endpoint): Promise<number> {
       const claim = buildClaim(`scale-${NUMBER}`)
       const metadata = { ...claim.metadata, labels: LABELS }
       const claimBody = { ...claim, metadata, spec: { ...claim.spec, storageClassName } }
-      await bursts.run({ ...burst, ...creating(VOLUMES, volume), until: '"phase":"Available"' })
-      seconds = (await bursts.run({ ...burst, ...creating(CLAIMS, claimBody), until: '"phase":"Bound"' })).seconds
+      const run = async (path: string, body: object, until: string) => {
+        const watchAfter = await readVersion(endpoint, path)
+        return bursts.run({ ...burst, ...creating(path, body), until, watchAfter })
+      }
+      await run(VOLUMES, volume, '"phase":"Available"')
+      const startCpuMs = server.cpuMs()
+      seconds = (await run(CLAIMS, claimBody, '"phase":"Bound"')).seconds
+      cpuMs = server.cpuMs() - startCpuMs
     }
-    return (seconds * 1_000) / BOUND.claims
+    return { bindMs: (seconds * 1_000) / BOUND.claims, bindCpuMs: cpuMs / BOUND.claims }
   } finally {
     bursts.stop()
   }
+}
+
+/** Returns the current version of a collection, so that a watch from it does not begin with all existing objects. */
+async function readVersion(endpoint: Endpoint, path: string): Promise<string> {
+  const agent = new Agent()
+  const version = await readListMetadata(endpoint, agent, `${path}?limit=1`, /"resourceVersion":"(\d+)"/)
+  agent.destroy()
+  if (version === undefined) throw new Error(`GET ${path}: the list has no resourceVersion`)
+  return version
 }
 
 /** Creates objects, and watches those that the measurement creates. */

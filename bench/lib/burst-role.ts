@@ -11,6 +11,8 @@ export interface BurstJob {
   /** The request that creates or edits an object. NUMBER identifies the object. */
   readonly request: RequestText
   readonly watch: RequestText
+  /** The resourceVersion that the watch starts after. Default: it starts with the existing objects. */
+  readonly watchAfter?: string
   /** Text in the event of a finished object. */
   readonly until: string
   /** The number before that of the first object. */
@@ -49,7 +51,7 @@ export async function runBurst(job: BurstJob | OpenBurstJob | 'run'): Promise<Bu
 
 /** Opens the connections and the watch. Returns the function that sends the requests. */
 async function openBurst(job: BurstJob): Promise<() => Promise<BurstResult>> {
-  const { endpoint, clients, count, request, watch, until, after } = job
+  const { endpoint, clients, count, request, watch, watchAfter = '', until, after } = job
   let fail: (error: Error) => void = () => {}
   const failure = new Promise<never>((_, reject) => {
     fail = reject
@@ -66,7 +68,7 @@ async function openBurst(job: BurstJob): Promise<() => Promise<BurstResult>> {
     resolveFinished = resolve
   })
 
-  const watcher = await follow(endpoint, watch, (line) => {
+  const watcher = await follow(endpoint, watch, watchAfter, (line) => {
     if (!line.includes(until)) return
     const number = Number(/"name":"[a-z-]*(\d{10})"/.exec(line)?.[1]) - after - 1
     if (!(number >= 0 && number < count) || durationMs[number]! > 0) return
@@ -112,9 +114,10 @@ async function openBurst(job: BurstJob): Promise<() => Promise<BurstResult>> {
 async function follow(
   endpoint: Endpoint,
   { method, path }: RequestText,
+  watchAfter: string,
   onLine: (line: string) => void,
 ): Promise<{ close(): void }> {
-  let version = ''
+  let version = watchAfter
   let connection: Connection | undefined
   let isClosed = false
   const begin = async (): Promise<void> => {
