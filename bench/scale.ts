@@ -196,7 +196,12 @@ const readPage = (endpoint: Endpoint, agent: Agent, path: string): Promise<strin
   readListMetadata(endpoint, agent, path, /"continue":"([^"]+)"/)
 
 /** Reads a list and returns what the first group of the pattern matches in its metadata. */
-function readListMetadata(endpoint: Endpoint, agent: Agent, path: string, pattern: RegExp): Promise<string | undefined> {
+function readListMetadata(
+  endpoint: Endpoint,
+  agent: Agent,
+  path: string,
+  pattern: RegExp,
+): Promise<string | undefined> {
   const { port, ca, cert, key } = endpoint
   return new Promise((resolve, reject) => {
     get({ host: '127.0.0.1', port, ca, cert, key, path, agent }, async (response) => {
@@ -229,7 +234,10 @@ async function measureInitialEvents(endpoint: Endpoint): Promise<number> {
 }
 
 /** Returns the time, and the processor time of the server, per claim of a burst of claims that bind to existing volumes. */
-async function measureBinding(endpoint: Endpoint, server: ServerProcess): Promise<{ bindMs: number; bindCpuMs: number }> {
+async function measureBinding(
+  endpoint: Endpoint,
+  server: ServerProcess,
+): Promise<{ bindMs: number; bindCpuMs: number }> {
   const bursts = startRole<BurstJob, BurstResult>('burst')
   try {
     let seconds = 0
