@@ -2,7 +2,15 @@
 // the watch, the index keeps its state until the entries are loaded again.
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import { type Entry, type Store, StoreClosedError, type Watch } from '../store/index.ts'
+import {
+  CompactedError,
+  type Entry,
+  type ListResult,
+  type Revision,
+  type Store,
+  StoreClosedError,
+  type Watch,
+} from '../store/index.ts'
 
 export interface FollowStoreOptions {
   readonly store: Store
@@ -19,6 +27,8 @@ export interface FollowStoreOptions {
 }
 
 const RELOAD_DELAY_MS = 1_000
+/** A list of all entries would keep their values in memory together: 200 MB for 100,000 volumes. */
+const PAGE_ENTRIES = 1_000
 
 /** Resolves when all entries have been passed to `onEntry`. Continues to follow changes until the signal is aborted. */
 export async function followStore(options: FollowStoreOptions): Promise<void> {
@@ -28,11 +38,13 @@ export async function followStore(options: FollowStoreOptions): Promise<void> {
   signal.addEventListener('abort', () => watch?.close(), { once: true })
 
   async function load(): Promise<void> {
-    const { entries, revision } = await store.list({ prefix })
+    const { keys, revision } = await readEntries(PAGE_ENTRIES).catch((error) => {
+      // The revision of the first page has been compacted since. That of a single list is kept until it is complete.
+      if (error instanceof CompactedError) return readEntries(undefined)
+      throw error
+    })
     if (signal.aborted) return
-    const keys = new Set(entries.map(({ key }) => key))
     for (const key of loadedKeys) if (!keys.has(key)) onEntry(key, undefined)
-    for (const entry of entries) onEntry(entry.key, entry)
     loadedKeys = keys
     watch = store.watch({
       prefix,
@@ -48,6 +60,22 @@ export async function followStore(options: FollowStoreOptions): Promise<void> {
       onEnd: (error) => reload(error),
     })
     onApplied?.()
+  }
+
+  /** Passes all entries of one revision to `onEntry`, in pages of at most `limit`. */
+  async function readEntries(limit: number | undefined): Promise<{ keys: Set<string>; revision: Revision }> {
+    const keys = new Set<string>()
+    let page: ListResult | undefined
+    do {
+      page = await store.list({ prefix, limit, afterKey: page?.entries.at(-1)?.key, atRevision: page?.revision })
+      if (signal.aborted) break
+      for (const entry of page.entries) {
+        keys.add(entry.key)
+        loadedKeys.add(entry.key)
+        onEntry(entry.key, entry)
+      }
+    } while (page.hasMore)
+    return { keys, revision: page.revision }
   }
 
   function reload(error: unknown): void {
