@@ -24,10 +24,14 @@ interface PodEdges {
   readonly references: readonly string[]
 }
 
+/** The parts of the claim's reference, which take half the memory of the text: every volume has such an object. */
 interface VolumeEdges {
-  readonly claim: string
+  readonly claimNamespace: string
+  readonly claimName: string
   readonly secrets: readonly string[]
 }
+
+const NO_SECRETS: readonly string[] = []
 
 export function createNodeGraph(): NodeGraph {
   const pods = new Map<string, PodEdges>()
@@ -84,16 +88,13 @@ export function createNodeGraph(): NodeGraph {
       removeVolume(name)
       const { namespace, name: claimName } = volume?.spec?.claimRef ?? {}
       if (!volume || !claimName) return
-      const claim = keyOfReference({
-        resource: 'persistentvolumeclaims',
-        namespace: namespace ?? '',
-        name: claimName,
-      })
-      const secrets = [...new Set(secretsOfVolume(volume).map(keyOfReference))]
-      volumes.set(name, { claim, secrets })
+      const references = secretsOfVolume(volume)
+      const secrets = references.length === 0 ? NO_SECRETS : [...new Set(references.map(keyOfReference))]
+      const edges = { claimNamespace: namespace ?? '', claimName, secrets }
+      volumes.set(name, edges)
       for (const secret of secrets) {
         const claims = claimsBySecret.get(secret) ?? new Map<string, string>()
-        claimsBySecret.set(secret, claims.set(name, claim))
+        claimsBySecret.set(secret, claims.set(name, claimReferenceOf(edges)))
       }
     },
     setAttachment(name, attachment) {
@@ -105,7 +106,7 @@ export function createNodeGraph(): NodeGraph {
       if (resource === 'volumeattachments') return nodeByAttachment.get(name) === nodeName
       if (resource === 'persistentvolumes') {
         const edges = volumes.get(name)
-        return edges !== undefined && isNamedByPod(nodeName, edges.claim)
+        return edges !== undefined && isNamedByPod(nodeName, claimReferenceOf(edges))
       }
       const reference = keyOfReference({ resource, namespace, name })
       if (isNamedByPod(nodeName, reference)) return true
@@ -114,5 +115,8 @@ export function createNodeGraph(): NodeGraph {
     },
   }
 }
+
+const claimReferenceOf = ({ claimNamespace, claimName }: VolumeEdges): string =>
+  keyOfReference({ resource: 'persistentvolumeclaims', namespace: claimNamespace, name: claimName })
 
 const keyOfReference = ({ resource, namespace, name }: ObjectReference): string => `${resource}/${namespace}/${name}`
