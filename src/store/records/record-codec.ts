@@ -119,13 +119,23 @@ export function decodeHeader(bytes: Buffer): RecordHeader | DamagedHeader | OldH
   const flags = bytes[1] as number
   return {
     key,
-    revision: bytes.readUIntBE(2, 6),
-    createRevision: bytes.readUIntBE(8, 6),
+    revision: readRevision(bytes, 2),
+    createRevision: readRevision(bytes, 8),
     expiresAtMs: flags & FLAG_EXPIRES ? bytes.readDoubleBE(14) : undefined,
     isDeleted: (flags & FLAG_DELETED) !== 0,
     checksum: bytes.readInt32BE(22),
     valueBytes: bytes.readUInt32BE(26),
   }
+}
+
+/**
+ * Returns a revision below 2³¹ as a small integer, which V8 keeps in the field of an object. readUIntBE returns a double, for which
+ * V8 allocates 16 bytes: in a store of a million keys, 16 MB per field.
+ */
+function readRevision(bytes: Buffer, start: number): Revision {
+  const high = bytes.readUInt16BE(start)
+  const low = bytes.readUInt32BE(start + 2)
+  return high === 0 ? low : high * 2 ** 32 + low
 }
 
 /** Returns why the header is not that of the record with this revision, or undefined if it is. */
