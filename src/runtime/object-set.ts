@@ -35,7 +35,7 @@ export class ObjectSet<T> {
     if (this.#indexes.has(name)) throw new Error(`There is already an index named "${name}".`)
     const index = { valuesOf, buckets: new Map<string, Bucket>() }
     this.#indexes.set(name, index)
-    for (const [key, object] of this.#objects) addToIndex(index, key, object)
+    for (const [key, object] of this.#objects) addToIndex(index, key, valuesOf(object))
   }
 
   byIndex(name: string, value: string): readonly Readonly<T>[] {
@@ -51,8 +51,8 @@ export class ObjectSet<T> {
     const old = this.#objects.get(key)
     this.#objects.set(key, object)
     for (const index of this.#indexes.values()) {
-      if (old) removeFromIndex(index, key, old)
-      addToIndex(index, key, object)
+      if (old) updateIndex(index, key, old, object)
+      else addToIndex(index, key, index.valuesOf(object))
     }
   }
 
@@ -60,7 +60,7 @@ export class ObjectSet<T> {
     const old = this.#objects.get(key)
     if (!old) return
     this.#objects.delete(key)
-    for (const index of this.#indexes.values()) removeFromIndex(index, key, old)
+    for (const index of this.#indexes.values()) removeFromIndex(index, key, index.valuesOf(old))
   }
 }
 
@@ -69,8 +69,8 @@ interface Index<T> {
   readonly buckets: Map<string, Bucket>
 }
 
-function addToIndex<T>({ valuesOf, buckets }: Index<T>, key: ObjectKey, object: Readonly<T>): void {
-  for (const value of valuesOf(object)) {
+function addToIndex<T>({ buckets }: Index<T>, key: ObjectKey, values: Iterable<string>): void {
+  for (const value of values) {
     const bucket = buckets.get(value)
     if (bucket === undefined) buckets.set(value, key)
     else if (typeof bucket !== 'string') bucket.add(key)
@@ -78,14 +78,25 @@ function addToIndex<T>({ valuesOf, buckets }: Index<T>, key: ObjectKey, object: 
   }
 }
 
-function removeFromIndex<T>({ valuesOf, buckets }: Index<T>, key: ObjectKey, object: Readonly<T>): void {
-  for (const value of valuesOf(object)) {
+function removeFromIndex<T>({ buckets }: Index<T>, key: ObjectKey, values: Iterable<string>): void {
+  for (const value of values) {
     const bucket = buckets.get(value)
     if (bucket === key) buckets.delete(value)
     else if (typeof bucket === 'object' && bucket.delete(key) && bucket.size === 1)
       buckets.set(value, onlyKeyOf(bucket))
   }
 }
+
+/** Most updates change none of the values: they then do not change the buckets, of which some list every object of the set. */
+function updateIndex<T>(index: Index<T>, key: ObjectKey, old: Readonly<T>, object: Readonly<T>): void {
+  const [oldValues, values] = [index.valuesOf(old), index.valuesOf(object)]
+  if (Array.isArray(oldValues) && Array.isArray(values) && hasSameItems(oldValues, values)) return
+  removeFromIndex(index, key, oldValues)
+  addToIndex(index, key, values)
+}
+
+const hasSameItems = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every((item, position) => item === b[position])
 
 const onlyKeyOf = (bucket: ReadonlySet<ObjectKey>): ObjectKey => {
   const [key] = bucket
