@@ -54,7 +54,7 @@ export function createSnapshotCache<T extends KubeObject>(
       const old = set.get(key)
       if (!old) return
       set.delete(key)
-      for (const handlers of subscribers) handlers.deleted?.(old)
+      for (const handlers of subscribers) handlers.deleted?.(old, old)
     },
     isSynced,
     isServed: isSynced,

@@ -26,7 +26,8 @@ export interface CacheOptions<T extends KubeObject> {
 export interface CacheHandlers<T extends KubeObject> {
   added?(object: Readonly<Stored<T>>): void
   updated?(next: Readonly<Stored<T>>, old: Readonly<Stored<T>>): void
-  deleted?(object: Readonly<Stored<T>>): void
+  /** `cached` is the last state that was in the cache. The deleted object may have been changed by the same write. */
+  deleted?(object: Readonly<Stored<T>>, cached: Readonly<Stored<T>>): void
 }
 
 export interface Cache<T extends KubeObject> {
@@ -126,7 +127,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     if (!old) return false
     objects.delete(key)
     const deletedObject = lastState ? reduce(lastState) : old
-    notify((handlers) => handlers.deleted?.(deletedObject))
+    notify((handlers) => handlers.deleted?.(deletedObject, old))
     return true
   }
 

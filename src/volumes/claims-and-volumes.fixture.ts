@@ -104,7 +104,7 @@ export function fakeVolumeCache() {
     remove(name: string): void {
       const previousVolume = volumes.get(name)
       volumes.delete(name)
-      if (previousVolume) for (const subscriber of subscribers) subscriber.deleted?.(previousVolume)
+      if (previousVolume) for (const subscriber of subscribers) subscriber.deleted?.(previousVolume, previousVolume)
     },
     all: () => [...volumes.values()],
   }

@@ -1,12 +1,13 @@
-// Metrics of the binder, under the names of kube-controller-manager. Volumes and claims are counted from the caches when
-// metrics are scraped.
+// Metrics of the binder, under the names of kube-controller-manager. Volumes and claims are counted as the caches change
+// (group-counts.ts), because a scrape that reads all of them would stop a server with a million for seconds.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { claimClassName, volumeClassName } from '../../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { volumeSources } from '../../api/kinds/volume/volume-source-rules.ts'
 import type { Cache } from '../../runtime/index.ts'
-import type { Volume } from '../../volumes/matching.ts'
+import type { Claim, Volume } from '../../volumes/matching.ts'
+import { GroupCounts } from './group-counts.ts'
 
 export interface BindingMetrics {
   /** Counts the volumes and claims of these caches until the returned function is called. */
@@ -17,21 +18,21 @@ export interface BindingMetrics {
 }
 
 interface CollectedCaches {
-  readonly claims: Pick<Cache<PersistentVolumeClaim>, 'list'>
-  readonly volumes: Pick<Cache<PersistentVolume>, 'list'>
+  readonly claims: Pick<Cache<PersistentVolumeClaim>, 'subscribe'>
+  readonly volumes: Pick<Cache<PersistentVolume>, 'subscribe'>
 }
 
 const OPERATION_SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600]
 
 export function createBindingMetrics(registry: Registry): BindingMetrics {
   const registers = [registry]
-  let caches: CollectedCaches | undefined
+  let counts: Counts | undefined
 
   const addGauge = (
     name: string,
     help: string,
     labelNames: string[],
-    collectSamples: (add: Add, caches: CollectedCaches) => void,
+    collectSamples: (add: Add, from: Counts) => void,
   ) =>
     new Gauge({
       name: `pv_collector_${name}`,
@@ -40,29 +41,23 @@ export function createBindingMetrics(registry: Registry): BindingMetrics {
       registers,
       collect() {
         this.reset() // removes label values that no longer occur
-        if (caches) collectSamples((labels) => this.inc(labels), caches)
+        if (counts) collectSamples((labels, count) => this.inc(labels, count), counts)
       },
     })
   addGauge('total_pv_count', 'Number of persistent volumes.', ['plugin_name', 'volume_mode'], (add, { volumes }) => {
-    for (const object of volumes.list())
-      add({ plugin_name: pluginOf(object), volume_mode: object.spec?.volumeMode ?? '' })
+    for (const { group, count } of volumes.groups()) add({ plugin_name: group.plugin, volume_mode: group.mode }, count)
   })
-  for (const isBound of [true, false]) {
-    const state = isBound ? 'bound' : 'unbound'
+  for (const state of ['bound', 'unbound'] as const) {
     addGauge(`${state}_pv_count`, `Number of ${state} persistent volumes.`, ['storage_class'], (add, { volumes }) => {
-      for (const object of volumes.list()) {
-        if ((object.status?.phase === 'Bound') === isBound) add({ storage_class: volumeClassName(object) })
-      }
+      for (const { group, count } of volumes.groups())
+        if (group.state === state) add({ storage_class: group.className }, count)
     })
     const labels = ['namespace', 'storage_class', 'volume_attributes_class']
     addGauge(`${state}_pvc_count`, `Number of ${state} persistent volume claims.`, labels, (add, { claims }) => {
-      for (const object of claims.list()) {
-        if ((object.status?.phase === 'Bound') !== isBound) continue
-        add({
-          namespace: object.metadata.namespace ?? '',
-          storage_class: claimClassName(object) ?? '',
-          volume_attributes_class: object.spec?.volumeAttributesClassName ?? '',
-        })
+      for (const { group, count } of claims.groups()) {
+        if (group.state !== state) continue
+        const { namespace, className, attributesClass } = group
+        add({ namespace, storage_class: className, volume_attributes_class: attributesClass }, count)
       }
     })
   }
@@ -91,10 +86,13 @@ export function createBindingMetrics(registry: Registry): BindingMetrics {
   })
 
   return {
-    collectFrom(newCaches) {
-      caches = newCaches
+    collectFrom({ claims, volumes }) {
+      const newCounts = { claims: new GroupCounts(groupOfClaim), volumes: new GroupCounts(groupOfVolume) }
+      const stops = [claims.subscribe(newCounts.claims), volumes.subscribe(newCounts.volumes)]
+      counts = newCounts
       return () => {
-        if (caches === newCaches) caches = undefined
+        for (const stop of stops) stop()
+        if (counts === newCounts) counts = undefined
       }
     },
     countClassAssignment(hasSucceeded) {
@@ -107,7 +105,28 @@ export function createBindingMetrics(registry: Registry): BindingMetrics {
   }
 }
 
-type Add = (labels: Record<string, string>) => void
+type Add = (labels: Record<string, string>, count: number) => void
+
+interface Counts {
+  readonly claims: GroupCounts<Claim, ReturnType<typeof groupOfClaim>>
+  readonly volumes: GroupCounts<Volume, ReturnType<typeof groupOfVolume>>
+}
+
+const groupOfClaim = (claim: Claim) => ({
+  state: stateOf(claim),
+  namespace: claim.metadata.namespace ?? '',
+  className: claimClassName(claim) ?? '',
+  attributesClass: claim.spec?.volumeAttributesClassName ?? '',
+})
+
+const groupOfVolume = (volume: Volume) => ({
+  state: stateOf(volume),
+  plugin: pluginOf(volume),
+  mode: volume.spec?.volumeMode ?? '',
+  className: volumeClassName(volume),
+})
+
+const stateOf = ({ status }: Claim | Volume) => (status?.phase === 'Bound' ? 'bound' : 'unbound')
 
 /** Returns the Kubernetes plugin name, which depends on whether the source is a CSI driver or an in-tree plugin. */
 function pluginOf({ spec = {} }: Volume): string {

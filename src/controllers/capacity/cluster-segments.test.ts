@@ -28,7 +28,7 @@ function createFakeCache<T extends KubeObject>() {
     delete(name: string) {
       const oldObject = objects.get(name)
       if (!objects.delete(name)) return
-      for (const subscriber of subscribers) subscriber.deleted?.(oldObject!)
+      for (const subscriber of subscribers) subscriber.deleted?.(oldObject!, oldObject!)
     },
   }
 }

@@ -9,6 +9,7 @@ import { collectionPrefix } from '../../apiserver/index.ts'
 import { createBindingMetrics } from '../../controllers/binding/index.ts'
 import { VolumeCapability_AccessMode_Mode as Mode } from '../../csi/gen/csi_pb.js'
 import { createCsiMetrics } from '../../csi/index.ts'
+import { fakeVolumeCache } from '../../volumes/claims-and-volumes.fixture.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import { GI } from '../plan/catalog.ts'
 import { checkAttributes, UNDO } from './attributes.ts'
@@ -1193,16 +1194,14 @@ describe('checkers of the end of a run', () => {
       { process: 'control-1', incarnation: 1, registry: new Registry() },
       { process: 'control-1', incarnation: 2, registry },
     )
-    const volumes = [{ metadata: { name: 'pv' }, spec: {}, status: { phase: 'Available' } }]
-    createBindingMetrics(registry).collectFrom({
-      claims: { list: () => [] },
-      volumes: { list: () => volumes as never },
-    })
+    const volumes = fakeVolumeCache()
+    createBindingMetrics(registry).collectFrom({ claims: { subscribe: () => () => {} }, volumes: volumes.cache })
+    volumes.put(aVolume('pv', { phase: 'Available' }) as never)
     expect(await problemTexts()).toEqual([
       'control-1 reports pv_collector_bound_pv_count 0, but there are 1',
       'control-1 reports pv_collector_unbound_pv_count 1, but there are 0',
     ])
-    volumes[0]!.status.phase = 'Bound'
+    volumes.put(aVolume('pv', { phase: 'Bound' }) as never)
     expect(await problemTexts()).toEqual([])
   })
 })
