@@ -102,6 +102,16 @@ export function isReservedFor(
 export const claimKeyOf = ({ spec }: Readonly<PersistentVolume>): ObjectKey | undefined =>
   spec?.claimRef ? `${spec.claimRef.namespace ?? ''}/${spec.claimRef.name ?? ''}` : undefined
 
+/**
+ * The name and the function of the index of volumes by claimKeyOf. Controllers of a process share the cache of volumes, and so the
+ * index, which takes 100 bytes per volume.
+ */
+export const VOLUMES_BY_CLAIM = 'volumes by claim'
+export const claimKeysOf = (volume: Readonly<PersistentVolume>): ObjectKey[] => {
+  const key = claimKeyOf(volume)
+  return key === undefined ? [] : [key]
+}
+
 /** A bit set of access modes. */
 export type AccessModes = number
 

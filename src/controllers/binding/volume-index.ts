@@ -7,9 +7,10 @@ import { bySize, type VolumeCandidates } from '../../volumes/choose-volume.ts'
 import {
   type AccessModes,
   candidateOf,
-  claimKeyOf,
+  claimKeysOf,
   includesModes,
   matchKey,
+  VOLUMES_BY_CLAIM,
   type Volume,
   type VolumeCandidate,
 } from '../../volumes/matching.ts'
@@ -26,15 +27,9 @@ export interface VolumeIndex extends VolumeCandidates {
   follow(onCandidate: (candidate: VolumeCandidate) => void): () => void
 }
 
-const BY_CLAIM = 'binding/claim'
-const claimKeysOf = (volume: Volume): string[] => {
-  const key = claimKeyOf(volume)
-  return key ? [key] : []
-}
-
 /** Bounded by the number of volumes in the cache. */
 export function createVolumeIndex(volumes: Cache<PersistentVolume>): VolumeIndex {
-  volumes.addIndex(BY_CLAIM, claimKeysOf)
+  volumes.addIndex(VOLUMES_BY_CLAIM, claimKeysOf)
   const candidates = new GroupedLists<AccessModes, VolumeCandidate>(bySize)
   const candidatesByName = new Map<string, VolumeCandidate>()
   const assumedNames = new Set<string>()
@@ -58,7 +53,7 @@ export function createVolumeIndex(volumes: Cache<PersistentVolume>): VolumeIndex
   }
 
   return {
-    reservedFor: (claimKey) => volumes.byIndex(BY_CLAIM, claimKey),
+    reservedFor: (claimKey) => volumes.byIndex(VOLUMES_BY_CLAIM, claimKey),
     *groups(requirements) {
       for (const [modes, group] of candidates.groups(matchKey(requirements))) {
         if (includesModes(modes, requirements.modes))

@@ -24,7 +24,7 @@ import {
   type WorkQueue,
 } from '../../runtime/index.ts'
 import { DELETION_REQUESTED_ANNOTATION } from '../../volumes/deletion-requested.ts'
-import type { Claim, Volume } from '../../volumes/matching.ts'
+import { type Claim, claimKeysOf, VOLUMES_BY_CLAIM, type Volume } from '../../volumes/matching.ts'
 import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../../volumes/names.ts'
 import { possibleNodeNamesOf } from '../../volumes/node-affinity.ts'
 import { INTENT_PREFIX, intentOf } from '../../volumes/provisioning-intent.ts'
@@ -63,7 +63,6 @@ export interface ProvisioningControllers {
 /** Delay between attempts to open the journal. */
 const OPEN_BACKOFF: Backoff = { baseMs: 500, maxMs: 10_000 }
 const BY_CLASS = 'provisioning: class'
-const BY_CLAIM = 'provisioning: claim'
 
 export function createProvisioningControllers(deps: ProvisioningDeps): ProvisioningControllers {
   const { client, caches, clock, random, log, metrics, provisioner, provisioningMetrics, election } = deps
@@ -74,7 +73,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   const [claims, volumes] = [caches.of(persistentVolumeClaimKind), caches.of(persistentVolumeKind)]
   const [classes, attachments] = [caches.of(storageClassKind), caches.of(volumeAttachmentKind)]
   claims.addIndex(BY_CLASS, classesOf)
-  volumes.addIndex(BY_CLAIM, claimsOf)
+  volumes.addIndex(VOLUMES_BY_CLAIM, claimKeysOf)
   attachments.addIndex(BY_VOLUME, volumesOf)
   const { intentLease } = settings
   const writer = deps.groupsCommits ? groupCommits(client) : client
@@ -185,7 +184,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
       // A released volume can be deleted after its claim was deleted or bound to another volume.
       source({
         cache: claims,
-        keysOf: (claim) => volumes.byIndex(BY_CLAIM, keyOfObject(claim)).filter(needsWork).map(keyOfObject),
+        keysOf: (claim) => volumes.byIndex(VOLUMES_BY_CLAIM, keyOfObject(claim)).filter(needsWork).map(keyOfObject),
         matters: (current, previous) => current.spec?.volumeName !== previous.spec?.volumeName,
       }),
     ],

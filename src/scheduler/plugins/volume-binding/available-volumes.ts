@@ -10,9 +10,10 @@ import { bySize, type CandidateGroup, type VolumeCandidates } from '../../../vol
 import {
   type ClaimRequirements,
   candidateOf,
-  claimKeyOf,
+  claimKeysOf,
   includesModes,
   matchKey,
+  VOLUMES_BY_CLAIM,
   type Volume,
   type VolumeCandidate,
 } from '../../../volumes/matching.ts'
@@ -30,12 +31,6 @@ interface Bucket {
   size: number
 }
 
-const BY_CLAIM = 'scheduler/claim'
-const claimKeysOf = (volume: Volume): string[] => {
-  const key = claimKeyOf(volume)
-  return key ? [key] : []
-}
-
 export class AvailableVolumes {
   readonly #cache: Cache<PersistentVolume>
   readonly #buckets = new Map<string, Bucket>()
@@ -43,7 +38,7 @@ export class AvailableVolumes {
 
   constructor(cache: Cache<PersistentVolume>) {
     this.#cache = cache
-    cache.addIndex(BY_CLAIM, claimKeysOf)
+    cache.addIndex(VOLUMES_BY_CLAIM, claimKeysOf)
   }
 
   put(volume: Volume): void {
@@ -75,7 +70,7 @@ export class AvailableVolumes {
 
   /** Returns the volumes whose claimRef names the claim. */
   reservedFor(claimKey: ObjectKey): readonly Volume[] {
-    return this.#cache.byIndex(BY_CLAIM, claimKey)
+    return this.#cache.byIndex(VOLUMES_BY_CLAIM, claimKey)
   }
 
   /** Whether a volume of this storage class, attributes class and volume mode is available. */
