@@ -2,13 +2,21 @@
 // commit-handler.ts serves commits over HTTP; in-process/client.ts calls executeCommit directly.
 import { badRequest } from '../../api/status-error.ts'
 import { commitWriteFailed } from '../../client/client.ts'
-import { type Entry, entryOfPut, keyOfWrite, type TransactionView, type Write } from '../../store/index.ts'
+import {
+  type Entry,
+  entryOfPut,
+  keyOfWrite,
+  type Revision,
+  type TransactionView,
+  type Write,
+} from '../../store/index.ts'
 import type { ObjectDeps } from '../objects/object-deps.ts'
 import { decodeStored, type StoredObjects } from '../objects/stored-object.ts'
 import { keyOf, type WriteResult, type WriteVerb } from '../objects/write-verb.ts'
 import { withQuotaEvents } from '../quota-events.ts'
 import type { PlannedChange } from '../timeline/journal.ts'
 import { planWrite, transactJournaled } from './execute.ts'
+import { UnencodedEntry, UnencodedPut } from './unencoded-put.ts'
 
 /** Maximum number of writes in a commit. A larger commit would delay other writes for too long. */
 export const COMMIT_WRITES_MAX = 500
@@ -25,7 +33,7 @@ export async function executeCommit(deps: ObjectDeps, verbs: readonly WriteVerb[
     transactJournaled(deps, (view) => {
       const overlay = new Overlay(view, deps.objects)
       const overlayDeps: ObjectDeps = { ...deps, objects: overlay.objects }
-      steps = mapWrites(verbs, (verb) => planStep(overlayDeps, verb, overlay))
+      steps = mapWrites(verbs, (verb, index) => planStep(overlayDeps, verb, overlay, isFollowed(verbs, index)))
       writes = overlay.writes()
       return { writes, changes: steps }
     }),
@@ -40,9 +48,22 @@ interface PlannedStep extends PlannedChange {
   readonly key: string
 }
 
-function planStep(deps: ObjectDeps, verb: WriteVerb, overlay: Overlay): PlannedStep {
+/** Whether the next write updates the object of this one again, which need not be encoded in between. */
+function isFollowed(verbs: readonly WriteVerb[], index: number): boolean {
+  const [verb, next] = [verbs[index]!, verbs[index + 1]]
+  if (next?.do !== 'update' || verb.do === 'delete') return false
+  return next.target.resource === verb.target.resource && keyOf(next.target) === keyOfVerb(verb)
+}
+
+/** The name of a created object is in its body, unless the server generates it. */
+function keyOfVerb({ target, ...verb }: WriteVerb): string {
+  const name = target.name || (verb.do === 'create' ? (verb.body.metadata.name ?? '') : '')
+  return keyOf({ ...target, name })
+}
+
+function planStep(deps: ObjectDeps, verb: WriteVerb, overlay: Overlay, followed: boolean): PlannedStep {
   const { target } = verb
-  const plan = planWrite(deps, verb, overlay)
+  const plan = planWrite(deps, verb, overlay, followed)
   const { writes } = plan
   const [objectWrite] = writes
   if (objectWrite) overlay.checkNotRecreated(objectWrite)
@@ -78,7 +99,12 @@ class Overlay implements TransactionView {
   constructor(view: TransactionView, objects: StoredObjects) {
     this.#view = view
     // Uncommitted entries have negative revisions and must not be added to the shared cache of decoded objects.
-    this.objects = { decode: (entry) => (entry.modRevision < 0 ? decodeStored(entry) : objects.decode(entry)) }
+    this.objects = {
+      decode(entry) {
+        if (entry instanceof UnencodedEntry) return entry.write.object
+        return entry.modRevision < 0 ? decodeStored(entry) : objects.decode(entry)
+      },
+    }
   }
 
   get(key: string): Entry | undefined {
@@ -110,7 +136,7 @@ class Overlay implements TransactionView {
     this.#version--
     const modRevision = this.#version
     const createRevision = this.get(key)?.createRevision ?? modRevision
-    this.#entries.set(key, 'put' in write ? entryOfPut(write, modRevision, createRevision) : undefined)
+    this.#entries.set(key, entryOfWrite(write, modRevision, createRevision))
     this.#writes.set(key, write)
   }
 
@@ -118,4 +144,10 @@ class Overlay implements TransactionView {
   writes(): Write[] {
     return [...this.#writes.values()]
   }
+}
+
+function entryOfWrite(write: Write, modRevision: Revision, createRevision: Revision): Entry | undefined {
+  if ('delete' in write) return undefined
+  if (write instanceof UnencodedPut) return new UnencodedEntry(write, modRevision, createRevision)
+  return entryOfPut(write, modRevision, createRevision)
 }

@@ -18,6 +18,7 @@ import { encodeStored } from '../objects/stored-object.ts'
 import { keyOf, type WritePlan, type WriteTarget, type WriteVerb } from '../objects/write-verb.ts'
 import { bindVerb } from './bind.ts'
 import { evictVerb } from './evict.ts'
+import { unencodedPlan } from './unencoded-put.ts'
 
 /** Maximum number of attempts to generate an unused name. After that, the create fails with 409 and Retry-After. */
 const GENERATED_NAME_ATTEMPTS_MAX = 8
@@ -40,13 +41,20 @@ const SUBRESOURCE_VERBS: Readonly<Record<string, typeof createVerb>> = {
   '/pods/eviction': evictVerb,
 }
 
-/** Plans the create of a POST, or of an update or apply of a missing object. An apply passes the `owners` of its fields. */
+interface CreateOptions {
+  /** The owners of the fields, if the create is that of an apply. */
+  readonly owners?: readonly ManagedFieldsEntry[] | undefined
+  /** Whether the next write of the same commit updates the object: the new object is then not encoded. */
+  readonly isFollowed?: boolean
+}
+
+/** Plans the create of a POST, or of an update or apply of a missing object. */
 export function planCreate(
   deps: ObjectDeps,
   target: WriteTarget,
   body: KubeObject,
   view: TransactionView,
-  owners?: readonly ManagedFieldsEntry[],
+  { owners, isFollowed = false }: CreateOptions = {},
 ): WritePlan {
   const { resource } = target
   const { kind } = resource
@@ -83,12 +91,15 @@ export function planCreate(
   const key = keyOf({ ...target, name })
   // Check the name last, as Kubernetes does: an invalid object is rejected as invalid even if its name is taken.
   if (view.get(key)) throw alreadyExists(resource, name)
-  const value = encodeStored(storedObject)
   const warnings = [...droppedWarnings, ...(kind.warnings?.(object, undefined) ?? [])]
+  const change = { before: undefined, after: storedObject }
+  if (isFollowed && !resource.storedKind.expiresAtMs)
+    return unencodedPlan(key, storedObject, { admissionWrites, warnings, change, created: true })
+  const value = encodeStored(storedObject)
   return {
     writes: [putOf(deps, resource, key, storedObject, value), ...admissionWrites],
     result: { value, revision: 0, created: true, deleted: false, warnings },
-    change: { before: undefined, after: storedObject },
+    change,
   }
 }
 

@@ -52,15 +52,16 @@ export async function transactJournaled(
   }
 }
 
-export function planWrite(deps: ObjectDeps, verb: WriteVerb, view: TransactionView): WritePlan {
+/** `isFollowed` is set if the next write of the same commit updates the object again. */
+export function planWrite(deps: ObjectDeps, verb: WriteVerb, view: TransactionView, isFollowed = false): WritePlan {
   checkFences(deps, verb.target, view)
   switch (verb.do) {
     case 'create':
-      return planCreate(deps, verb.target, verb.body, view)
+      return planCreate(deps, verb.target, verb.body, view, { isFollowed })
     case 'bind':
       return planBinding(deps, verb.target, verb.binding, view)
     case 'update':
-      return planUpdate(deps, verb.target, verb.update, view)
+      return planUpdate(deps, verb.target, verb.update, view, isFollowed)
     case 'delete':
       return planDelete(deps, verb.target, verb.options, view)
   }

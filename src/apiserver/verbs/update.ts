@@ -18,6 +18,7 @@ import { decodeStored, encodeStored, sameBytes } from '../objects/stored-object.
 import { keyOf, type WritePlan, type WriteTarget, type WriteVerb } from '../objects/write-verb.ts'
 import { checkCreateBody, planCreate } from './create.ts'
 import { decodeScale, isScale, mergeScale } from './scale.ts'
+import { unencodedPlan } from './unencoded-put.ts'
 
 export interface Update {
   /** Computes the new object from the stored one, which is frozen. Runs inside the transaction, possibly several times. */
@@ -56,11 +57,20 @@ function checkHasName({ name }: WriteTarget, object: KubeObject): void {
   throw badRequest(`metadata.name is missing from the body; it must be "${name}", as on the URL`)
 }
 
-/** Plans the change to an existing object, or the create of a missing one if that is allowed. */
-export function planUpdate(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): WritePlan {
+/**
+ * Plans the change to an existing object, or the create of a missing one if that is allowed. `isFollowed` is set if the next
+ * write of the same commit updates the object again: this state is then not encoded.
+ */
+export function planUpdate(
+  deps: ObjectDeps,
+  target: WriteTarget,
+  update: Update,
+  view: TransactionView,
+  isFollowed = false,
+): WritePlan {
   const entry = view.get(keyOf(target))
   if (!entry) return planCreateFromUpdate(deps, target, update, view)
-  const plan = planChange(deps, target, update, entry, view)
+  const plan = planChange(deps, target, update, { entry, view, isFollowed })
   const isNotWritten = target.dryRun || plan.writes.length === 0
   return isNotWritten ? { ...plan, result: { ...plan.result, revision: entry.modRevision } } : plan
 }
@@ -95,15 +105,14 @@ function planCreateFromApply(deps: ObjectDeps, target: WriteTarget, update: Upda
   if (!name)
     throw badRequest(`the name of the object (${target.name} based on URL) was undeterminable: name must be provided`)
   checkCreateBody(target, object)
-  return planCreate(deps, target, object, view, managedFields)
+  return planCreate(deps, target, object, view, { owners: managedFields })
 }
 
 function planChange(
   deps: ObjectDeps,
   target: WriteTarget,
   update: Update,
-  entry: Entry,
-  view: TransactionView,
+  { entry, view, isFollowed }: { readonly entry: Entry; readonly view: TransactionView; readonly isFollowed: boolean },
 ): WritePlan {
   const { resource, name, subresource } = target
   const { kind } = resource
@@ -114,8 +123,11 @@ function planChange(
 
   let newObject = mergeRequestedObject(target, update, requestedObject, old)
   newObject.metadata = keepServerOwnedMetadata(newObject.metadata, old.metadata)
-  applyDefaults(kind.type, newObject)
-  kind.defaults?.(newObject)
+  if (sharesAllButStatus(target)) applyDefaults(kind.type, { status: newObject.status })
+  else {
+    applyDefaults(kind.type, newObject)
+    kind.defaults?.(newObject)
+  }
   if (update.isApply) newObject.metadata.managedFields = requestedObject.metadata.managedFields
   else {
     const requestedEntries = requestedObject.metadata.managedFields
@@ -130,7 +142,7 @@ function planChange(
   const droppedWarnings = isSpecUpdate ? (kind.droppedFieldWarnings?.(newObject, old, context) ?? []) : []
   if (isSpecUpdate) kind.prepareForUpdate?.(newObject, old, context)
   else subresourceRules(target)?.prepare?.(newObject, old, context)
-  validateMeta(kind, newObject.metadata, errors)
+  if (!isSharedMetadata(newObject.metadata, old.metadata)) validateMeta(kind, newObject.metadata, errors)
   validateMetaUpdate(newObject.metadata, old.metadata, errors)
   if (isSpecUpdate) {
     kind.validate(newObject, errors, context, old)
@@ -148,9 +160,18 @@ function planChange(
   newObject = storedObjectOf(resource, newObject)
   const remainingObject = isRemovable(newObject) ? undefined : newObject
   const admissionWrites = deps.admission.validate({ ...request, object: newObject, resultingObject: remainingObject })
-  const value = encodeStored(newObject)
   const warnings = [...droppedWarnings, ...(kind.warnings?.(newObject, old) ?? [])]
   const key = keyOf(target)
+  const change = { before: old, after: newObject }
+  if (
+    isFollowed &&
+    remainingObject &&
+    !resource.storedKind.expiresAtMs &&
+    !entry.isStale &&
+    !equalExceptTimes(newObject, old)
+  )
+    return unencodedPlan(key, newObject, { admissionWrites, warnings, change })
+  const value = encodeStored(newObject)
   if (!remainingObject) {
     return {
       writes: [{ delete: key }, ...admissionWrites],
@@ -166,7 +187,7 @@ function planChange(
   return {
     writes: [putOf(deps, resource, key, newObject, value), ...admissionWrites],
     result: { value, revision: 0, created: false, deleted: false, warnings },
-    change: { before: old, after: newObject },
+    change,
   }
 }
 
@@ -244,6 +265,7 @@ function mergeRequestedObject(
   const rules = target.resource.kind.status
   if (target.subresource === 'status') {
     const { metadata } = rules?.acceptsMetadata ? requestedObject : old
+    if (sharesAllButStatus(target)) return statusDraftOf(old, metadata, requestedObject.status)
     return draftOf({ ...old, metadata, status: requestedObject.status })
   }
   if (target.subresource === 'approval') {
@@ -275,6 +297,32 @@ function draftOf(object: AnyObject): AnyObject {
   const newObject = clone({ ...object, metadata: { ...object.metadata, managedFields: undefined } })
   if (newObject.status === undefined) delete newObject.status
   return newObject
+}
+
+/**
+ * Whether the draft of a status update shares spec and unchanged metadata with the stored object instead of copying them. The
+ * rules of a status replace what they change outside the status, and the spec has had its defaults since it was written; the
+ * defaults of a kind may change any part of the draft.
+ */
+const sharesAllButStatus = ({ resource: { kind }, subresource }: WriteTarget): boolean =>
+  subresource === 'status' && kind.defaults === undefined
+
+/** Returns a draft whose status is mutable. */
+function statusDraftOf(old: AnyObject, requestedMetadata: AnyObject, requestedStatus: unknown): AnyObject {
+  const metadata: AnyObject = {}
+  for (const field in requestedMetadata) {
+    const value = requestedMetadata[field]
+    if (field !== 'managedFields') metadata[field] = value === old.metadata[field] ? value : clone(value)
+  }
+  const draft = { ...old, metadata, status: clone(requestedStatus) }
+  if (draft.status === undefined) delete draft.status
+  return draft
+}
+
+/** Whether all fields, apart from managedFields, are those of the stored object, which is valid. */
+function isSharedMetadata(metadata: AnyObject, old: AnyObject): boolean {
+  for (const field in metadata) if (field !== 'managedFields' && metadata[field] !== old[field]) return false
+  return true
 }
 
 function keepServerOwnedMetadata(meta: AnyObject, old: AnyObject): AnyObject {
