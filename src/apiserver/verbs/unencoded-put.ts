@@ -42,7 +42,7 @@ export class UnencodedEntry implements Entry {
   }
 }
 
-/** Builds a plan without the value of the object: executeCommit replaces it by that of the last write of the object. */
+/** Builds the plan of a write that another write of the same object follows. */
 export const unencodedPlan = (
   key: string,
   object: KubeObject,
@@ -58,4 +58,5 @@ interface UnencodedPlanParts extends Pick<WriteResult, 'warnings'>, Required<Pic
   readonly created?: boolean
 }
 
-const NO_VALUE = new Uint8Array()
+/** The value of a result that executeCommit replaces by that of the last write of the object. */
+export const NO_VALUE = new Uint8Array()

@@ -18,7 +18,7 @@ import { decodeStored, encodeStored, sameBytes } from '../objects/stored-object.
 import { keyOf, type WritePlan, type WriteTarget, type WriteVerb } from '../objects/write-verb.ts'
 import { checkCreateBody, planCreate } from './create.ts'
 import { decodeScale, isScale, mergeScale } from './scale.ts'
-import { unencodedPlan } from './unencoded-put.ts'
+import { NO_VALUE, UnencodedEntry, unencodedPlan } from './unencoded-put.ts'
 
 export interface Update {
   /** Computes the new object from the stored one, which is frozen. Runs inside the transaction, possibly several times. */
@@ -163,14 +163,12 @@ function planChange(
   const warnings = [...droppedWarnings, ...(kind.warnings?.(newObject, old) ?? [])]
   const key = keyOf(target)
   const change = { before: old, after: newObject }
-  if (
-    isFollowed &&
-    remainingObject &&
-    !resource.storedKind.expiresAtMs &&
-    !entry.isStale &&
-    !equalExceptTimes(newObject, old)
-  )
-    return unencodedPlan(key, newObject, { admissionWrites, warnings, change })
+  const isUnencoded = isFollowed && remainingObject !== undefined && !resource.storedKind.expiresAtMs
+  if (isUnencoded || entry instanceof UnencodedEntry) {
+    // A state between two writes of a commit has no bytes to compare.
+    if (remainingObject && !entry.isStale && equalExceptTimes(newObject, old)) return unchangedPlan(entry, warnings)
+    if (isUnencoded) return unencodedPlan(key, newObject, { admissionWrites, warnings, change })
+  }
   const value = encodeStored(newObject)
   if (!remainingObject) {
     return {
@@ -180,15 +178,19 @@ function planChange(
     }
   }
   // A stale value is written again, so that an update without changes encrypts it with the current key.
-  if (!entry.isStale && isSameAsStored(deps, value, entry)) {
-    // Return the stored bytes, because the order of keys may differ and a resourceVersion identifies exact bytes.
-    return { writes: [], result: { value: entry.value, revision: 0, created: false, deleted: false, warnings } }
-  }
+  const isComparable = !(entry instanceof UnencodedEntry) && !entry.isStale
+  if (isComparable && isSameAsStored(deps, value, entry)) return unchangedPlan(entry, warnings)
   return {
     writes: [putOf(deps, resource, key, newObject, value), ...admissionWrites],
     result: { value, revision: 0, created: false, deleted: false, warnings },
     change,
   }
+}
+
+/** Returns the stored bytes, because the order of keys may differ and a resourceVersion identifies exact bytes. */
+function unchangedPlan(entry: Entry, warnings: readonly string[]): WritePlan {
+  const value = entry instanceof UnencodedEntry ? NO_VALUE : entry.value
+  return { writes: [], result: { value, revision: 0, created: false, deleted: false, warnings } }
 }
 
 /**
