@@ -1,6 +1,7 @@
 // The interface that declares a kind. kinds/index.ts lists the kinds of the API server.
 //
-// A write runs the hooks in this order, on a private draft:
+// A write runs the hooks in this order, on a private draft. The draft of an update shares the parts that do not change with the
+// stored object, unless the kind has `defaults`: the other hooks replace the parts that they change.
 //   decode → defaults → (mutating admission) → the hooks of the operation → (validating admission)
 //   create   prepareForCreate → validate
 //   update   prepareForUpdate → validate → validateUpdate

@@ -1,13 +1,14 @@
 // PUT, and the transaction that PUT, patch.ts and apply.ts share. The new state of an object or subresource is computed
 // from the stored one inside the transaction, so that a patch without a resourceVersion does not conflict.
-import { applyDefaults } from '../../api/defaults.ts'
+import { withDefaults } from '../../api/defaults.ts'
 import { FieldErrors } from '../../api/field-errors.ts'
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
-import type { KubeObject } from '../../api/kind.ts'
+import type { Kind, KubeObject } from '../../api/kind.ts'
 import type { ObjectMeta } from '../../api/kinds/shared/meta-schema.ts'
 import { validateMeta, validateMetaUpdate } from '../../api/meta.ts'
 import { badRequest, changedSinceRead, conflict, invalid, notFound } from '../../api/status-error.ts'
 import { clone } from '../../base/clone.ts'
+import { cloneChanged } from '../../base/clone-changed.ts'
 import type { Entry, TransactionView } from '../../store/index.ts'
 import { admissionRequest } from '../admission/admission-request.ts'
 import { decodeObjectBody, type RequestBody } from '../http/body.ts'
@@ -123,11 +124,8 @@ function planChange(
 
   let newObject = mergeRequestedObject(target, update, requestedObject, old)
   newObject.metadata = keepServerOwnedMetadata(newObject.metadata, old.metadata)
-  if (sharesAllButStatus(target)) applyDefaults(kind.type, { status: newObject.status })
-  else {
-    applyDefaults(kind.type, newObject)
-    kind.defaults?.(newObject)
-  }
+  newObject = withDefaults(kind.type, newObject)
+  kind.defaults?.(newObject)
   if (update.isApply) newObject.metadata.managedFields = requestedObject.metadata.managedFields
   else {
     const requestedEntries = requestedObject.metadata.managedFields
@@ -264,20 +262,20 @@ function mergeRequestedObject(
   old: AnyObject,
 ): AnyObject {
   if (update.merge) return update.merge(requestedObject, old)
-  const rules = target.resource.kind.status
+  const { kind } = target.resource
+  const rules = kind.status
   if (target.subresource === 'status') {
     const { metadata } = rules?.acceptsMetadata ? requestedObject : old
-    if (sharesAllButStatus(target)) return statusDraftOf(old, metadata, requestedObject.status)
-    return draftOf({ ...old, metadata, status: requestedObject.status })
+    return draftOf(kind, { ...old, metadata, status: requestedObject.status }, old)
   }
   if (target.subresource === 'approval') {
-    return draftOf({ ...old, status: { ...old.status, conditions: requestedObject.status?.conditions } })
+    return draftOf(kind, { ...old, status: { ...old.status, conditions: requestedObject.status?.conditions } }, old)
   }
   if (target.subresource === 'ephemeralcontainers') {
     const { ephemeralContainers } = requestedObject.spec ?? {}
-    return draftOf({ ...old, spec: { ...old.spec, ephemeralContainers } })
+    return draftOf(kind, { ...old, spec: { ...old.spec, ephemeralContainers } }, old)
   }
-  return draftOf(rules ? { ...requestedObject, status: old.status } : requestedObject)
+  return draftOf(kind, rules ? { ...requestedObject, status: old.status } : requestedObject, old)
 }
 
 function subresourceRules({ resource: { kind }, subresource }: WriteTarget) {
@@ -294,29 +292,14 @@ function mergeFinalize(requestedObject: AnyObject, old: AnyObject): AnyObject {
   return newObject
 }
 
-/** Returns a mutable copy without managedFields, which are large and set separately. */
-function draftOf(object: AnyObject): AnyObject {
-  const newObject = clone({ ...object, metadata: { ...object.metadata, managedFields: undefined } })
-  if (newObject.status === undefined) delete newObject.status
-  return newObject
-}
-
 /**
- * Whether the draft of a status update shares spec and unchanged metadata with the stored object instead of copying them. The
- * rules of a status replace what they change outside the status, and the spec has had its defaults since it was written; the
- * defaults of a kind may change any part of the draft.
+ * Returns a draft without managedFields, which are large and set separately. It shares with the stored object what the request
+ * does not change: withDefaults and the rules of a kind replace the parts that they change. Kind.defaults may change any part,
+ * so the drafts of such a kind share nothing.
  */
-const sharesAllButStatus = ({ resource: { kind }, subresource }: WriteTarget): boolean =>
-  subresource === 'status' && kind.defaults === undefined
-
-/** Returns a draft whose status is mutable. */
-function statusDraftOf(old: AnyObject, requestedMetadata: AnyObject, requestedStatus: unknown): AnyObject {
-  const metadata: AnyObject = {}
-  for (const field in requestedMetadata) {
-    const value = requestedMetadata[field]
-    if (field !== 'managedFields') metadata[field] = value === old.metadata[field] ? value : clone(value)
-  }
-  const draft = { ...old, metadata, status: clone(requestedStatus) }
+function draftOf(kind: Kind, object: AnyObject, old: AnyObject): AnyObject {
+  const requestedObject = { ...object, metadata: { ...object.metadata, managedFields: undefined } }
+  const draft = kind.defaults ? clone(requestedObject) : cloneChanged(requestedObject, old)
   if (draft.status === undefined) delete draft.status
   return draft
 }

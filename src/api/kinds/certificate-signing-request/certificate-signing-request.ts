@@ -211,13 +211,14 @@ function setConditionTimes(
   old: CertificateSigningRequest,
   { nowMs }: RuleContext,
 ): void {
-  for (const condition of conditionsOf(next)) {
-    condition.lastUpdateTime ??= timestamp(nowMs)
-    const previousCondition = conditionsOf(old).find(
-      ({ type, status }) => type === condition.type && status === condition.status,
-    )
-    condition.lastTransitionTime ??= previousCondition?.lastTransitionTime ?? timestamp(nowMs)
-  }
+  if (!next.status?.conditions) return
+  const conditions = next.status.conditions.map((condition) => {
+    const { type, status, lastUpdateTime = timestamp(nowMs) } = condition
+    const previousCondition = conditionsOf(old).find((stored) => stored.type === type && stored.status === status)
+    const { lastTransitionTime = previousCondition?.lastTransitionTime ?? timestamp(nowMs) } = condition
+    return { ...condition, lastUpdateTime, lastTransitionTime }
+  })
+  next.status = { ...next.status, conditions }
 }
 
 function describeConditions(request: CertificateSigningRequest): string {
