@@ -123,7 +123,7 @@ function planChange(
   checkIdentity(target, requestedObject, old, entry, update.requiresVersion)
 
   let newObject = mergeRequestedObject(target, update, requestedObject, old)
-  newObject.metadata = keepServerOwnedMetadata(newObject.metadata, old.metadata)
+  newObject.metadata = withServerOwnedFields(kind, newObject.metadata, old.metadata)
   newObject = withDefaults(kind.type, newObject)
   kind.defaults?.(newObject)
   if (update.isApply) newObject.metadata.managedFields = requestedObject.metadata.managedFields
@@ -293,16 +293,22 @@ function mergeFinalize(requestedObject: AnyObject, old: AnyObject): AnyObject {
 }
 
 /**
- * Returns a draft without managedFields, which are large and set separately. It shares with the stored object what the request
- * does not change: withDefaults and the rules of a kind replace the parts that they change. Kind.defaults may change any part,
- * so the drafts of such a kind share nothing.
+ * Returns a draft, whose metadata `withServerOwnedFields` copies. It shares with the stored object what the request does not change:
+ * withDefaults and the rules of a kind replace the parts that they change.
  */
 function draftOf(kind: Kind, object: AnyObject, old: AnyObject): AnyObject {
-  const requestedObject = { ...object, metadata: { ...object.metadata, managedFields: undefined } }
-  const draft = kind.defaults ? clone(requestedObject) : cloneChanged(requestedObject, old)
-  if (draft.status === undefined) delete draft.status
+  const copy = copyFor(kind)
+  const draft: AnyObject = {}
+  for (const field in object) {
+    const value = object[field]
+    if (field === 'metadata') draft.metadata = value
+    else if (field !== 'status' || value !== undefined) draft[field] = copy(value, old[field])
+  }
   return draft
 }
+
+/** Kind.defaults may change any part, so the drafts of such a kind share nothing. */
+const copyFor = ({ defaults }: Kind): typeof cloneChanged => (defaults ? clone : cloneChanged)
 
 /** Whether all fields, apart from managedFields, are those of the stored object, which is valid. */
 function isSharedMetadata(metadata: AnyObject, old: AnyObject): boolean {
@@ -310,12 +316,30 @@ function isSharedMetadata(metadata: AnyObject, old: AnyObject): boolean {
   return true
 }
 
-function keepServerOwnedMetadata(meta: AnyObject, old: AnyObject): AnyObject {
-  const { resourceVersion: _, selfLink: __, managedFields: ___, ...otherFields } = meta
-  const mergedMetadata = { ...otherFields, name: old.name, uid: old.uid, creationTimestamp: old.creationTimestamp }
-  for (const field of ['namespace', 'generateName', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'generation']) {
-    if (old[field] === undefined) delete mergedMetadata[field]
-    else mergedMetadata[field] = old[field]
+/** Copies the requested metadata. Fields that only the server sets are those of the stored object. */
+function withServerOwnedFields(kind: Kind, requested: AnyObject, old: AnyObject): AnyObject {
+  const copy = copyFor(kind)
+  const metadata: AnyObject = {}
+  // A loop without `delete`, so that the objects of a kind have the same compact layout in memory.
+  for (const field in requested) {
+    if (SERVER_OWNED_METADATA.has(field)) {
+      if (old[field] !== undefined) metadata[field] = old[field]
+    } else if (!DROPPED_METADATA.has(field)) metadata[field] = copy(requested[field], old[field])
   }
-  return mergedMetadata
+  for (const field of SERVER_OWNED_METADATA)
+    if (metadata[field] === undefined && old[field] !== undefined) metadata[field] = old[field]
+  return metadata
 }
+
+const SERVER_OWNED_METADATA: ReadonlySet<string> = new Set([
+  'name',
+  'uid',
+  'creationTimestamp',
+  'namespace',
+  'generateName',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'generation',
+])
+/** managedFields are large and set separately. */
+const DROPPED_METADATA: ReadonlySet<string> = new Set(['resourceVersion', 'selfLink', 'managedFields'])
