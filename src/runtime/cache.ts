@@ -105,13 +105,14 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     }
   }
 
-  /** Adds or updates a reduced object. Returns false if the event is repeated or outdated. */
-  function put(object: Readonly<Stored<T>>): boolean {
-    const key = keyOfObject(object)
+  /** Adds or updates an object. Returns false if the event is repeated or outdated, as after each write of this process. */
+  function put(received: Readonly<Stored<T>>, reduceReceived = reduce): boolean {
+    const key = keyOfObject(received)
     const old = objects.get(key)
-    if (old && old.metadata.uid === object.metadata.uid) {
-      const [oldVersion, newVersion] = [old.metadata.resourceVersion, object.metadata.resourceVersion]
-      if (oldVersion === newVersion || isOlder(newVersion, oldVersion)) return false
+    const isKnown = old !== undefined && old.metadata.uid === received.metadata.uid
+    if (isKnown && !isOlder(old.metadata.resourceVersion, received.metadata.resourceVersion)) return false
+    const object = reduceReceived(received)
+    if (isKnown) {
       objects.put(key, object)
       notify((handlers) => handlers.updated?.(object, old))
       return true
@@ -149,7 +150,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
       const { uid, resourceVersion: knownVersion = '0' } = objects.get(key)?.metadata ?? {}
       const isOutdated = uid !== object.metadata.uid || isOlder(object.metadata.resourceVersion, knownVersion)
       if (!isOutdated) remove(key, object)
-    } else put(reduce(object))
+    } else put(object)
     advanceTo(object.metadata.resourceVersion)
   }
 
@@ -171,7 +172,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
       ) {
         remove(keyOfObject(object))
       }
-      if (put(object)) changeCount++
+      if (put(object, withoutReduction)) changeCount++
     }
     if (isSynced) foundByRelist += changeCount
     isSynced = true
@@ -232,7 +233,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     },
     applyWriteResult(object) {
       const cachedObject = objects.get(keyOfObject(object))
-      if (cachedObject && cachedObject.metadata.uid === object.metadata.uid) put(reduce(object))
+      if (cachedObject && cachedObject.metadata.uid === object.metadata.uid) put(object)
     },
     whenSynced: (signal) => waitUntil(() => isSynced, signal),
     whenSyncedOrNotServed: (signal) => waitUntil(() => isSynced || !isServed, signal),
@@ -250,6 +251,9 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
       ),
   }
 }
+
+/** For the objects of a list, which are reduced as they arrive. */
+const withoutReduction = <T>(object: T): T => object
 
 /** Removes managedFields, which can be half of an object's size. */
 function withoutManagedFields<T extends KubeObject>(object: Readonly<Stored<T>>): Readonly<Stored<T>> {

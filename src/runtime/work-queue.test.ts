@@ -55,6 +55,67 @@ describe('a work queue', () => {
     await queueRun
   })
 
+  describe('with settled keys', () => {
+    it('neither queues nor processes them', async () => {
+      const settledKeys = new Set(['a'])
+      const { queue, processedKeys, run, abort } = createHarness({ isSettled: (key) => settledKeys.has(key) })
+      queue.add('a')
+      expect(queue.has('a')).toBe(false)
+      queue.add('b')
+      queue.add('c')
+      settledKeys.add('b') // by another change of the same commit
+      const queueRun = run()
+      await nextTurn()
+      expect(processedKeys).toEqual(['c'])
+      expect(queue.isEmpty()).toBe(true)
+      settledKeys.clear()
+      queue.add('a')
+      await nextTurn()
+      expect(processedKeys).toEqual(['c', 'a'])
+      abort.abort()
+      await queueRun
+    })
+
+    it('does not process a key again that its own reconcile has added and settled', async () => {
+      const changes: string[] = []
+      let isSettled = false
+      const { queue, processedKeys, run, abort } = createHarness({
+        isSettled: () => isSettled,
+        onChange: (key) => changes.push(`${key} ${queue.stateOf(key)?.is}`),
+      })
+      queue.add('a')
+      const queueRun = run(async () => {
+        queue.add('a')
+        isSettled = true
+        return done
+      })
+      await nextTurn()
+      expect(processedKeys).toEqual(['a'])
+      expect(queue.isEmpty()).toBe(true)
+      expect(changes.at(-1)).toBe('a undefined')
+      abort.abort()
+      await queueRun
+    })
+
+    it('processes a settled key whose last reconcile returned a reason, so that the reason is removed', async () => {
+      let isSettled = false
+      const { queue, processedKeys, outcomes, run, abort, clock } = createHarness({ isSettled: () => isSettled })
+      outcomes.push(stuck('waiting for a volume'), retryAfter(1_000, 'later'))
+      queue.add('a')
+      queue.add('b')
+      const queueRun = run()
+      await nextTurn()
+      isSettled = true
+      queue.add('a')
+      await clock.advance(1_000)
+      await nextTurn()
+      expect(processedKeys).toEqual(['a', 'b', 'a', 'b'])
+      expect(queue.states()).toEqual([])
+      abort.abort()
+      await queueRun
+    })
+  })
+
   it('processes at most as many keys concurrently as it has workers', async () => {
     const { queue, run, abort } = createHarness({ workers: 3 })
     let finish = () => {}

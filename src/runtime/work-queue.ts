@@ -38,6 +38,11 @@ export interface WorkQueueOptions {
    * Default: no lane.
    */
   laneOf?(key: ObjectKey): string | undefined
+  /**
+   * Whether a reconcile of the key, if it were made now, would return `done` without any effect. Such a key is not reconciled,
+   * unless its last reconcile has returned something else. Every change that could end this state must add the key. Default: false.
+   */
+  isSettled?(key: ObjectKey): boolean
   /** The lanes whose calls to a driver are expected to fail. Default: none. */
   readonly silentLanes?: SilentLanes
   /** The workers that this queue shares with others. Default: the queue starts `workers` that it does not share. */
@@ -199,7 +204,7 @@ interface Lane {
 
 export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const { name, clock, random, log = silentLog, workers = WORKERS, backoff = BACKOFF, observer, onChange } = options
-  const { onAttempt, silentLanes } = options
+  const { onAttempt, silentLanes, isSettled = () => false } = options
   const nextRetryDelayMs = createRetryLimiter(options)
   const items = new Map<ObjectKey, Item>()
   const readyItems = new Fifo<Item>()
@@ -398,6 +403,11 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   function takeReadyItem(): Item | undefined {
     for (let item = readyItems.take(); item; item = readyItems.take()) {
       const { isUrgent } = item
+      // Several caches change with one commit, and the key was added with the first of these changes.
+      if (item.message === undefined && item.failures === 0 && isSettled(item.key)) {
+        drop(item)
+        continue
+      }
       const itemLanes = lanesOf(item)
       const blockingLane = itemLanes.find((lane) => isFull(lane) || (!isUrgent && isBeforeTurn(lane)))
       if (!blockingLane) {
@@ -416,8 +426,14 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     return undefined
   }
 
+  /** Removes a ready key that needs no reconcile. */
+  function drop(item: Item): void {
+    items.delete(item.key)
+    if (item.attempts > 0) onChange?.(item.key)
+  }
+
   function add(key: ObjectKey): void {
-    if (isStopped) return
+    if (isStopped || (!items.has(key) && isSettled(key))) return
     const item = getOrCreateItem(key)
     if (item.state === 'ready' || item.isAddedAgain) return
     observer?.added()

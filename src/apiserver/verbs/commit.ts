@@ -48,18 +48,17 @@ interface PlannedStep extends PlannedChange {
   readonly key: string
 }
 
-/** Whether the next write updates the object of this one again, which need not be encoded in between. */
+/** Whether the next write updates the object of this one again, so that its state in between need not be encoded. */
 function isFollowed(verbs: readonly WriteVerb[], index: number): boolean {
   const [verb, next] = [verbs[index]!, verbs[index + 1]]
   if (next?.do !== 'update' || verb.do === 'delete') return false
-  return next.target.resource === verb.target.resource && keyOf(next.target) === keyOfVerb(verb)
+  const { resource, namespace, name } = next.target
+  return verb.target.resource === resource && verb.target.namespace === namespace && nameOf(verb) === name
 }
 
-/** The name of a created object is in its body, unless the server generates it. */
-function keyOfVerb({ target, ...verb }: WriteVerb): string {
-  const name = target.name || (verb.do === 'create' ? (verb.body.metadata.name ?? '') : '')
-  return keyOf({ ...target, name })
-}
+/** Returns undefined if the server generates the name. */
+const nameOf = (verb: WriteVerb): string | undefined =>
+  verb.target.name || (verb.do === 'create' ? verb.body.metadata.name : undefined)
 
 function planStep(deps: ObjectDeps, verb: WriteVerb, overlay: Overlay, followed: boolean): PlannedStep {
   const { target } = verb

@@ -76,17 +76,31 @@ export function patchVerb(
     if (isScale(target)) throw unsupportedMediaType(APPLY_MEDIA, SCALE_PATCH_MEDIA)
     return applyVerb(target, body, options)
   }
-  const patch = createPatch(type, body, { ...patchedBody(target), name: target.name }, options.fieldValidation)
-  const update: Update = isScale(target)
-    ? { compute: (old) => patch.apply(readScale(old)), merge: mergeScale, requiresVersion: false }
-    : { compute: patch.apply, requiresVersion: false }
-  return {
-    do: 'update',
+  return new PatchVerb(
     target,
-    update,
-    get warnings() {
-      return patch.warnings()
-    },
+    createPatch(type, body, { ...patchedBody(target), name: target.name }, options.fieldValidation),
+  )
+}
+
+type AppliedPatch = ReturnType<typeof createPatch>
+
+/** A class, because an object with a getter of its own takes several times the memory. */
+class PatchVerb {
+  readonly do = 'update'
+  readonly target: WriteTarget
+  readonly update: Update
+  readonly #patch: AppliedPatch
+
+  constructor(target: WriteTarget, patch: AppliedPatch) {
+    this.target = target
+    this.#patch = patch
+    this.update = isScale(target)
+      ? { compute: (old) => patch.apply(readScale(old)), merge: mergeScale, requiresVersion: false }
+      : { compute: patch.apply, requiresVersion: false }
+  }
+
+  get warnings(): readonly string[] {
+    return this.#patch.warnings()
   }
 }
 

@@ -26,8 +26,8 @@ import type { BindingMetrics } from './metrics.ts'
 import { createOperationTimes } from './operation-times.ts'
 import { isBindCompleted } from './plan-claim.ts'
 import type { InProcessProvisioner } from './plan-reclaim.ts'
-import { reconcileClaim } from './reconcile-claim.ts'
-import { reconcileVolume } from './reconcile-volume.ts'
+import { isClaimSettled, reconcileClaim } from './reconcile-claim.ts'
+import { isVolumeSettled, reconcileVolume } from './reconcile-volume.ts'
 import { RunningProvisioners } from './running-provisioners.ts'
 import { createVolumeIndex } from './volume-index.ts'
 
@@ -102,6 +102,7 @@ export function createBindingControllers(options: BindingOptions) {
       source({ cache: classes, keysOf: (storageClass) => claimsOfClass(storageClass, context) }),
       source({ cache: pods, keysOf: (pod) => unboundClaimsOf(pod, context), matters: isNodeOrPhaseChanged }),
     ],
+    isSettled: (key) => isClaimSettled(key, context),
     reconcile: (key) => reconcileClaim(key, context),
   })
   const volumeController = createController({
@@ -113,6 +114,7 @@ export function createBindingControllers(options: BindingOptions) {
       source({ cache: claims, keysOf: (claim) => volumesOfClaim(claim, context), matters: isRelevantChange }),
       source({ cache: pods, keysOf: (pod) => recycledVolumesOf(pod, context), matters: isNodeOrPhaseChanged }),
     ],
+    isSettled: (key) => isVolumeSettled(key, context),
     reconcile: (key) => reconcileVolume(key, context),
   })
   const controllers = [claimController, volumeController]

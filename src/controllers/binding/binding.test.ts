@@ -1,9 +1,11 @@
 // Tests of the binding controllers on a real API server: each creates objects, runs the controllers until they are idle,
 // and checks objects and events. Most tests run with and without atomic commits.
 import { afterEach, describe, expect, it } from 'vitest'
+import type { Kind } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import type { ObjectRef } from '../../client/index.ts'
 import { DELETION_REQUESTED_ANNOTATION } from '../../volumes/deletion-requested.ts'
 import {
   BIND_COMPLETED,
@@ -310,21 +312,30 @@ for (const isAtomic of [true, false]) {
       }
     })
 
-    it('does not reconcile a bound volume and its claim when the attacher adds its finalizer', async () => {
+    it('reconciles a bound volume and its claim only if a change ends their binding', async () => {
       await start()
       await fixture.createClaim('c')
       await fixture.createVolume('pv', AVAILABLE_STATUS)
       await fixture.settle()
       expect((await fixture.getClaim('c')).status?.phase).toBe('Bound')
       const { claims, volumes } = fixture.reconciles
-      const patchVolume = async (metadata: object) => {
-        await fixture.client.patch(persistentVolumeKind, { name: 'pv' }, { type: 'strategic', body: { metadata } })
+      const patch = async (kind: Kind, ref: ObjectRef, body: object, subresource?: 'status') => {
+        await fixture.client.patch(kind, ref, { type: 'merge', body }, { subresource })
         await fixture.settle()
       }
-      await patchVolume({ finalizers: ['external-attacher/disks-example-com'] })
+      const [volume, claim] = [{ name: 'pv' }, { namespace: 'default', name: 'c' }]
+      await patch(persistentVolumeKind, volume, {
+        metadata: {
+          finalizers: ['external-attacher/disks-example-com'],
+          annotations: { 'example.com/changed': 'yes' },
+        },
+        spec: { capacity: { storage: '3Gi' } },
+      })
+      await patch(persistentVolumeClaimKind, claim, { status: { capacity: { storage: '3Gi' } } }, 'status')
       expect(fixture.reconciles).toEqual({ claims, volumes })
-      await patchVolume({ annotations: { 'example.com/changed': 'yes' } })
-      expect(fixture.reconciles).toEqual({ claims: claims + 1, volumes: volumes + 1 })
+      await patch(persistentVolumeKind, volume, { status: { phase: 'Available' } }, 'status')
+      expect((await fixture.getVolume('pv')).status?.phase).toBe('Bound')
+      expect(fixture.reconciles.claims + fixture.reconciles.volumes).toBeGreaterThan(claims + volumes)
     })
 
     it('binds 200 waiting claims with a few reconciles per claim and per volume', async () => {

@@ -12,6 +12,8 @@ export interface ClaimWaker {
   addWaiting(requirements: ClaimRequirements, waitingSince: string): void
   /** If the volume that the claim was woken for is still free, it wakes the next claim. */
   reconcileEnded(claimKey: ObjectKey): void
+  /** Whether the claim waits for a volume, or a volume has woken it. */
+  has(claimKey: ObjectKey): boolean
   /** Runs until the returned function is called. */
   start(): () => void
 }
@@ -46,6 +48,7 @@ export function createClaimWaker(index: VolumeIndex, wake: (claimKey: ObjectKey)
       const candidate = index.candidate(name)
       if (candidate) wakeFor(candidate)
     },
+    has: (claimKey) => waitingClaims.has(claimKey) || volumesOfWokenClaims.has(claimKey),
     start: () => index.follow(wakeFor),
   }
 }

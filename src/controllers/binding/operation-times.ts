@@ -10,6 +10,7 @@ const OPERATIONS_MAX = 100_000
 export interface OperationTimes {
   /** Starts the measurement. Repeated calls before `end` have no effect. */
   begin(key: ObjectKey, plugin: string): void
+  has(key: ObjectKey): boolean
   countError(key: ObjectKey): void
   /** Records the duration. Has no effect if the operation did not start in this process. */
   end(key: ObjectKey): void
@@ -27,6 +28,7 @@ export function createOperationTimes(
       if (operations.has(key) || operations.size >= OPERATIONS_MAX) return
       operations.set(key, { plugin, startMs: clock.monotonicMs() })
     },
+    has: (key) => operations.has(key),
     countError(key) {
       const operation = operations.get(key)
       if (operation) metrics?.countOperationError(operation.plugin, operationName)

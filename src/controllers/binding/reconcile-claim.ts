@@ -12,11 +12,11 @@ import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/in
 import { chooseVolume } from '../../volumes/choose-volume.ts'
 import { type Claim, requirementsOf, type Volume } from '../../volumes/matching.ts'
 import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../../volumes/names.ts'
-import { bindingWrites } from './bind-claim.ts'
+import { bindingWrites, isBindingComplete } from './bind-claim.ts'
 import { statusWithoutVolume, statusWithReadiness } from './claim-status.ts'
 import { activePodsOf, type BindingContext, readClaim, readVolume } from './context.ts'
 import { mergePatches } from './merge-patches.ts'
-import { type ClaimAction, planClaim } from './plan-claim.ts'
+import { type ClaimAction, isBindCompleted, planClaim } from './plan-claim.ts'
 
 /** Attempts if an object changes during the reconcile. After the last one the claim is requeued with backoff. */
 const ATTEMPTS_MAX = 3
@@ -36,6 +36,17 @@ export async function reconcileClaim(key: ObjectKey, context: BindingContext): P
       context.claimWaker.reconcileEnded(key)
     }
   }
+}
+
+/** Whether the claim and its volume are bound to each other, and no wait or measurement of the claim is left to end. */
+export function isClaimSettled(
+  key: ObjectKey,
+  { claims, volumes, claimWaker, provisioningTimes }: BindingContext,
+): boolean {
+  const claim = claims.get(key)
+  if (!claim || !isBindCompleted(claim)) return false
+  const volume = volumes.get(claim.spec?.volumeName)
+  return volume !== undefined && isBindingComplete(volume, claim) && !claimWaker.has(key) && !provisioningTimes.has(key)
 }
 
 async function reconcileClaimOnce(key: ObjectKey, context: BindingContext): Promise<Outcome> {

@@ -31,6 +31,15 @@ export async function reconcileVolume(name: ObjectKey, context: BindingContext):
   }
 }
 
+/** Whether the volume is bound to its claim and has the phase Bound. */
+export function isVolumeSettled(name: ObjectKey, { volumes, claims }: BindingContext): boolean {
+  const volume = volumes.get(name)
+  const uid = volume?.spec?.claimRef?.uid
+  if (!volume || !uid || phasePatch(volume, 'Bound')) return false
+  const claim = claims.get(claimKeyOf(volume))
+  return claim?.metadata.uid === uid && claim.spec?.volumeName === volume.metadata.name
+}
+
 async function reconcileVolumeOnce(name: ObjectKey, context: BindingContext): Promise<Outcome> {
   const volume = context.volumes.get(name)
   if (!volume) {

@@ -10,6 +10,7 @@ export interface WaitingClaims {
   /** `waitingSince` is an RFC 3339 timestamp and orders the claims. */
   add(requirements: ClaimRequirements, waitingSince: string): void
   remove(claimKey: ObjectKey): void
+  has(claimKey: ObjectKey): boolean
   /** Removes and returns the claim that has waited longest of those that the volume satisfies. */
   take(candidate: VolumeCandidate): ObjectKey | undefined
   readonly size: number
@@ -43,6 +44,7 @@ export function createWaitingClaims(): WaitingClaims {
       groups.add(matchKey(requirements), groupOf(requirements), waitingClaim)
     },
     remove,
+    has: (claimKey) => claimsByKey.has(claimKey),
     take(candidate) {
       let oldestClaim: WaitingClaim | undefined
       for (const [, { first }] of groups.groups(matchKey(candidate))) {
