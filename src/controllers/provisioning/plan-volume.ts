@@ -19,12 +19,20 @@ export function planVolume(
   provisioner: Pick<Provisioner, 'name' | 'owns'>,
   finalizer: string,
 ): VolumeAction {
-  if (!isResponsible(volume, provisioner)) return { do: 'nothing' }
+  const action = planOwnVolume(volume, finalizer)
+  // Checked last, because each provisioner plans each change of every volume, and most changes need nothing.
+  return action === NOTHING || isResponsible(volume, provisioner) ? action : NOTHING
+}
+
+const NOTHING: VolumeAction = { do: 'nothing' }
+
+/** Plans a volume that the provisioner is responsible for. */
+function planOwnVolume(volume: Readonly<PersistentVolume>, finalizer: string): VolumeAction {
   const policy = volume.spec?.persistentVolumeReclaimPolicy
   const phase = volume.status?.phase
   const hasFinalizer = volume.metadata.finalizers?.includes(finalizer) ?? false
   const isBeingDeleted = volume.metadata.deletionTimestamp !== undefined
-  if (policy !== 'Delete') return { do: hasFinalizer ? 'removeFinalizer' : 'nothing' } // the data stays when the PV is deleted
+  if (policy !== 'Delete') return hasFinalizer ? { do: 'removeFinalizer' } : NOTHING // the data stays when the PV is deleted
   if (phase === 'Bound' && !hasFinalizer && !isBeingDeleted) return { do: 'addFinalizer' }
   const deletionRequested = isDeletionRequested(volume)
   // A Released volume without a claimRef is being made Available by an administrator, unless its deletion was requested.
@@ -33,7 +41,7 @@ export function planVolume(
     return { do: 'delete' }
   // A user deletes an Available volume, or the volume became Available after its deletion was requested.
   if (phase === 'Available' && hasFinalizer && (isBeingDeleted || deletionRequested)) return { do: 'delete' }
-  return { do: 'nothing' }
+  return NOTHING
 }
 
 /** Whether the provisioned-by annotation names the provisioner or, without the annotation, the provisioner owns the source. */

@@ -3,6 +3,7 @@
 // because their state in memory is valid for one term only.
 // plan-claim.ts and plan-volume.ts plan; reconcile-claim.ts and reconcile-volume.ts apply the plans.
 
+import { jsonEquals } from '../../api/json-value.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
@@ -37,7 +38,7 @@ import type { ProvisioningMetrics } from './metrics.ts'
 import { type ProvisioningOptions, settingsOf } from './options.ts'
 import { planVolume } from './plan-volume.ts'
 import type { Provisioner } from './provisioner.ts'
-import { reconcileClaim } from './reconcile-claim.ts'
+import { isClaimSettled, reconcileClaim } from './reconcile-claim.ts'
 import { BY_VOLUME, reconcileVolume } from './reconcile-volume.ts'
 import { isAssigned } from './select-claim.ts'
 
@@ -159,6 +160,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
       }),
     ],
     onRetry: (key) => context.attempts.endWaits(key.split('#')[0]!),
+    isSettled: (key) => isClaimSettled(key, context),
     reconcile: (key, signal) => reconcileClaim(key, context, (claimKey) => claimController.queue.add(claimKey), signal),
   })
   const volumeController = createController({
@@ -276,16 +278,19 @@ const hasNewOwner = (current: Volume, previous: Volume): boolean =>
   current.spec?.claimRef?.uid !== previous.spec?.claimRef?.uid
 
 const isRelevantVolumeChange = (current: Volume, previous: Volume): boolean =>
-  relevantVolumeFields(current) !== relevantVolumeFields(previous)
+  current.status?.phase !== previous.status?.phase ||
+  current.spec?.persistentVolumeReclaimPolicy !== previous.spec?.persistentVolumeReclaimPolicy ||
+  current.spec?.claimRef?.uid !== previous.spec?.claimRef?.uid ||
+  (current.metadata.deletionTimestamp === undefined) !== (previous.metadata.deletionTimestamp === undefined) ||
+  !jsonEquals(current.metadata.finalizers, previous.metadata.finalizers) ||
+  haveAnnotationsChanged(current.metadata.annotations, previous.metadata.annotations)
 
-function relevantVolumeFields({ metadata, spec, status }: Volume): string {
-  const { [DELETION_REQUESTED_ANNOTATION]: _, ...annotations } = metadata.annotations ?? {}
-  return JSON.stringify([
-    status?.phase,
-    spec?.persistentVolumeReclaimPolicy,
-    spec?.claimRef?.uid,
-    metadata.deletionTimestamp !== undefined,
-    metadata.finalizers,
-    annotations,
-  ])
+/** Ignores the annotation that the controller itself sets before a deletion. */
+function haveAnnotationsChanged(current: Annotations = {}, previous: Annotations = {}): boolean {
+  if (current === previous) return false
+  const { [DELETION_REQUESTED_ANNOTATION]: _, ...currentAnnotations } = current
+  const { [DELETION_REQUESTED_ANNOTATION]: __, ...previousAnnotations } = previous
+  return !jsonEquals(currentAnnotations, previousAnnotations)
 }
+
+type Annotations = Readonly<Record<string, string>>

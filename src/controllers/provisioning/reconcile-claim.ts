@@ -44,6 +44,18 @@ export async function reconcileClaim(
   return claim ? advance(claim, context, signal) : done
 }
 
+/** Whether the claim has its volume, or waits only until the cache contains the volume that was saved for it. */
+export function isClaimSettled(key: ObjectKey, context: ProvisioningContext): boolean {
+  const { claims, volumes, attempts, settings } = context
+  const claim = claims.get(key)
+  if (!claim || hasIntent(claim, context)) return false
+  const { uid } = claim.metadata
+  const volume = volumes.get(volumeNameOf(uid, settings))
+  const attempt = attempts.of(claim)
+  if (!attempt) return volume?.spec?.claimRef?.uid === uid && !attempts.has(key)
+  return attempt.stage.is === 'saved' && volume === undefined && attempts.ofEarlierClaims(key, uid).length === 0
+}
+
 async function advance(claim: Claim, context: ProvisioningContext, signal: AbortSignal): Promise<Outcome> {
   let lastMessage: string | undefined
   for (;;) {
