@@ -156,9 +156,12 @@ function recordUnknownFields(
 function decodeList(item: Type, value: unknown, path: string, context: DecodeContext): unknown[] {
   if (!Array.isArray(value)) throw mismatch(path, 'a list', value)
   context.addValues(value.length)
-  return value.map((element, index) =>
-    element === null ? zeroOf(item) : decodeValue(item, element, `${path}[${index}]`, context),
-  )
+  const items: unknown[] = []
+  for (let index = 0; index < value.length; index++) {
+    const element = value[index]
+    items.push(element === null ? zeroOf(item) : decodeValue(item, element, `${path}[${index}]`, context))
+  }
+  return items
 }
 
 function decodeMap(type: MapType, value: unknown, path: string, context: DecodeContext): Record<string, unknown> {

@@ -22,12 +22,17 @@ export function jsonEquals(a: JsonValue | undefined, b: JsonValue | undefined): 
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
   if (isJsonArray(a) || isJsonArray(b)) {
     if (!isJsonArray(a) || !isJsonArray(b) || a.length !== b.length) return false
-    return a.every((item, i) => jsonEquals(item, b[i]))
+    for (let index = 0; index < a.length; index++) if (!jsonEquals(a[index], b[index])) return false
+    return true
   }
-  const keys = Object.keys(a)
-  return (
-    keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && jsonEquals(a[key], b[key]))
-  )
+  // Unlike Object.keys and every(), the loops allocate nothing. Plain data inherits no enumerable fields.
+  let keysOnlyInB = 0
+  for (const _ in b) keysOnlyInB++
+  for (const key in a) {
+    if (!Object.hasOwn(b, key) || !jsonEquals(a[key], b[key])) return false
+    keysOnlyInB--
+  }
+  return keysOnlyInB === 0
 }
 
 export const isJsonArray = (value: unknown): value is readonly JsonValue[] => Array.isArray(value)

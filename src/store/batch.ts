@@ -34,7 +34,7 @@ export interface BatchOptions {
 
 const NO_VALUE = new Uint8Array(0)
 
-export class Batch {
+export class Batch implements TransactionView {
   readonly #changes: Version[] = []
   /** Coalescable versions of this batch, with their index in `#changes`. */
   readonly #coalescableVersions = new Map<Version, number>()
@@ -45,14 +45,12 @@ export class Batch {
   readonly #entries = new Map<Version, Entry>()
   /** The keys below each listed prefix, which every write updates, so that repeated lists do not scan the index. */
   readonly #listings = new Map<string, { readonly keys: Set<string>; sortedKeys: readonly string[] | undefined }>()
-  readonly #view: TransactionView
   #revision: Revision
   #bytes = 0
 
   constructor(options: BatchOptions) {
     this.#options = options
     this.#revision = options.revision
-    this.#view = { get: (key) => this.#get(key), list: (prefix) => this.#list(prefix) }
   }
 
   /** The new versions in revision order, without those that were coalesced. */
@@ -64,21 +62,25 @@ export class Batch {
 
   /**
    * Returns the records to write, after all transactions have run, and sets the checksums and sizes of their versions. `encode`
-   * returns the bytes to store for a value.
+   * returns the bytes to store for a value; without it they are the value.
    */
-  records(encode: (key: string, value: Uint8Array) => Uint8Array): MediumRecord[] {
-    return this.changes.map((version) => {
-      const { key, revision, createRevision, expiresAtMs, isDeleted } = version
-      const entry = this.#entries.get(version)
-      const value = entry?.value ?? NO_VALUE
-      const storedBytes = isDeleted ? NO_VALUE : encode(key, value)
-      version.checksum = checksumOf(storedBytes)
-      version.valueBytes = storedBytes.length
-      // The entry is no longer coalescable, so watchers receive a plain entry with these bytes.
-      if (entry?.coalescablePut) this.#entries.set(version, { key, value, modRevision: revision, createRevision })
-      const { checksum, valueBytes } = version
-      return { key, revision, createRevision, expiresAtMs, isDeleted, checksum, valueBytes, value: storedBytes }
-    })
+  records(encode?: (key: string, value: Uint8Array) => Uint8Array): MediumRecord[] {
+    const records: MediumRecord[] = []
+    for (const version of this.changes) records.push(this.#record(version, encode))
+    return records
+  }
+
+  #record(version: Version, encode: ((key: string, value: Uint8Array) => Uint8Array) | undefined): MediumRecord {
+    const { key, revision, createRevision, expiresAtMs, isDeleted } = version
+    const entry = this.#entries.get(version)
+    const value = entry?.value ?? NO_VALUE
+    const storedBytes = isDeleted ? NO_VALUE : encode ? encode(key, value) : value
+    version.checksum = checksumOf(storedBytes)
+    version.valueBytes = storedBytes.length
+    // The entry is no longer coalescable, so watchers receive a plain entry with these bytes.
+    if (entry?.coalescablePut) this.#entries.set(version, { key, value, modRevision: revision, createRevision })
+    const { checksum, valueBytes } = version
+    return { key, revision, createRevision, expiresAtMs, isDeleted, checksum, valueBytes, value: storedBytes }
   }
 
   get bytes(): number {
@@ -88,13 +90,14 @@ export class Batch {
   run(decide: Decide): Outcome {
     let writes: readonly Write[]
     try {
-      writes = decide(this.#view)
+      writes = decide(this)
       checkWrites(writes)
     } catch (error) {
       return { is: 'threw', error }
     }
     const previousRevision = this.#revision
-    const revisions = writes.map((write) => ('put' in write || this.#exists(write.delete) ? this.#add(write) : 0))
+    const revisions: Revision[] = []
+    for (const write of writes) revisions.push('put' in write || this.#exists(write.delete) ? this.#add(write) : 0)
     return { is: this.#revision > previousRevision ? 'written' : 'unchanged', revision: this.#revision, revisions }
   }
 
@@ -103,7 +106,8 @@ export class Batch {
     return this.#entries.get(version)
   }
 
-  #get(key: string): Entry | undefined {
+  /** Returns the newest entry of a key, for the transaction that is being decided. */
+  get(key: string): Entry | undefined {
     const version = this.#newestOf(key)
     if (!version || version.isDeleted) return undefined
     let entry = this.#entries.get(version)
@@ -114,7 +118,8 @@ export class Batch {
     return entry
   }
 
-  #list(prefix: string): readonly Entry[] {
+  /** Returns the newest entries below a prefix, for the transaction that is being decided. */
+  list(prefix: string): readonly Entry[] {
     let listing = this.#listings.get(prefix)
     if (!listing) {
       const keys = new Set<string>()
@@ -129,7 +134,7 @@ export class Batch {
     listing.sortedKeys ??= [...listing.keys].sort()
     const entries: Entry[] = []
     for (const key of listing.sortedKeys) {
-      const entry = this.#get(key)
+      const entry = this.get(key)
       if (entry) entries.push(entry)
     }
     return entries

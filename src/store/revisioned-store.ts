@@ -329,7 +329,7 @@ class RevisionedStore implements Store {
     this.#isProbeDue = false
     const drop = this.#pendingDrops
     const transformer = this.#transformer
-    const records = batch.records((key, value) => (transformer ? transformer.encode(key, value) : value))
+    const records = batch.records(transformer && ((key, value) => transformer.encode(key, value)))
     if (records.length === 0 && drop.length === 0 && !isProbe) return
     const floors = drop.length > 0 || isProbe ? this.#history.floors : undefined
     const isBlocking =

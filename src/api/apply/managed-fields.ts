@@ -79,8 +79,10 @@ const writerIdOf = ({ operation, manager, subresource = '', apiVersion }: Entry)
 /** Sorts entries into the order in which they are stored: Apply before Update, then by time. */
 export function sortEntries(entries: readonly Entry[]): Entry[] {
   const sortedEntries = [...entries]
-  const isSorted = entries.every((entry, index) => index === 0 || compareEntries(entries[index - 1]!, entry) <= 0)
-  return isSorted ? sortedEntries : sortedEntries.sort(compareEntries)
+  for (let index = 1; index < entries.length; index++) {
+    if (compareEntries(entries[index - 1]!, entries[index]!) > 0) return sortedEntries.sort(compareEntries)
+  }
+  return sortedEntries
 }
 
 const compareEntries = (a: Entry, b: Entry): number =>

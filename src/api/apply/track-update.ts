@@ -41,25 +41,31 @@ export function trackUpdate(
   const changedFields = union(modified, added)
   const ownFields = withoutUntrackedFields(changedFields)
   if (isEmptySet(ownFields)) return remainingEntries === entries ? entries : sortEntries(remainingEntries)
-  const previousEntry = remainingEntries.find((entry) => isEntryOf(entry, writer, 'Update'))
+  const previousEntry = updateEntryOf(remainingEntries, writer)
   const entry = createEntry(
     writer,
     'Update',
     previousEntry ? union(previousEntry.fieldsV1, ownFields) : ownFields,
     time,
   )
-  const otherEntries = remainingEntries.filter((candidate) => candidate !== previousEntry)
+  const otherEntries = previousEntry ? remainingEntries.filter((other) => other !== previousEntry) : remainingEntries
   return sortEntries(mergeOldestEntries([...removeOwnership(otherEntries, changedFields), entry]))
+}
+
+function updateEntryOf(entries: readonly Entry[], writer: Writer): Entry | undefined {
+  for (const entry of entries) if (isEntryOf(entry, writer, 'Update')) return entry
+  return undefined
 }
 
 /** Removes the fields from all entries, and removes entries without fields. */
 export function removeOwnership(entries: readonly Entry[], fields: FieldSet): readonly Entry[] {
   if (isEmptySet(fields)) return entries
-  const remainingEntries = entries
-    .map((entry) => withFields(entry, difference(entry.fieldsV1, fields)))
-    .filter(ownsFields)
-  return remainingEntries.length === entries.length &&
-    remainingEntries.every((entry, index) => entry === entries[index])
-    ? entries
-    : remainingEntries
+  const remainingEntries: Entry[] = []
+  let hasChanged = false
+  for (const entry of entries) {
+    const remainingEntry = withFields(entry, difference(entry.fieldsV1, fields))
+    if (remainingEntry !== entry) hasChanged = true
+    if (ownsFields(remainingEntry)) remainingEntries.push(remainingEntry)
+  }
+  return hasChanged || remainingEntries.length < entries.length ? remainingEntries : entries
 }

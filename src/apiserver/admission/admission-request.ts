@@ -32,10 +32,7 @@ export function admissionRequest(
     dryRun: target.dryRun,
     nowMs: deps.clock.nowMs(),
     gates: deps.gates,
-    find: memoize((kind, namespace, name) => {
-      const entry = view.get(objectKey(kind, namespace, name))
-      return entry && deps.objects.decode(entry)
-    }),
+    find: findWithCache(deps, view),
     list: (kind: Collection, namespace?: string) =>
       view.list(collectionPrefix(kind, namespace)).map((entry): AnyObject => deps.objects.decode(entry)),
     listLive: (kind: Collection, namespace: string) =>
@@ -50,14 +47,31 @@ const LOOKUPS_MAX = 4
 /**
  * Caches the first LOOKUPS_MAX lookups: plugins look up the same few objects, which do not change within a transaction.
  */
-function memoize(find: Find): Find {
-  const lookups: { readonly args: Parameters<Find>; readonly object: Shared | undefined }[] = []
-  return (kind, namespace, name) => {
-    for (const { args, object } of lookups) {
-      if (args[2] === name && args[0] === kind && args[1] === namespace) return object
-    }
-    const object = find(kind, namespace, name)
-    if (lookups.length < LOOKUPS_MAX) lookups.push({ args: [kind, namespace, name], object })
-    return object
+function findWithCache(deps: ObjectDeps, view: TransactionView): Find {
+  const lookups: Lookup[] = []
+  return (kind, namespace, name) => find(deps, view, lookups, kind, namespace, name)
+}
+
+interface Lookup {
+  readonly kind: Collection
+  readonly namespace: string
+  readonly name: string
+  readonly object: Shared | undefined
+}
+
+function find(
+  { objects }: ObjectDeps,
+  view: TransactionView,
+  lookups: Lookup[],
+  kind: Collection,
+  namespace: string,
+  name: string,
+): Shared | undefined {
+  for (const lookup of lookups) {
+    if (lookup.name === name && lookup.kind === kind && lookup.namespace === namespace) return lookup.object
   }
+  const entry = view.get(objectKey(kind, namespace, name))
+  const object = entry && objects.decode(entry)
+  if (lookups.length < LOOKUPS_MAX) lookups.push({ kind, namespace, name, object })
+  return object
 }

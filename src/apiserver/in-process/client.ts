@@ -6,7 +6,15 @@ import { operationReportKind } from '../../api/kinds/operation/operation-report.
 import type { OperationReport } from '../../api/kinds/operation/operation-schema.ts'
 import { noSuchPath } from '../../api/status-error.ts'
 import { deepFreeze } from '../../base/freeze.ts'
-import type { Client, CommitWrite, DeleteRequest, ListRequest, WriteOptions } from '../../client/client.ts'
+import {
+  type Client,
+  type CommitOptions,
+  type CommitWrite,
+  commitWriteFailed,
+  type DeleteRequest,
+  type ListRequest,
+  type WriteOptions,
+} from '../../client/client.ts'
 import { COMMIT_ROUTE } from '../commit-handler.ts'
 import { bodyOfValue } from '../http/body.ts'
 import { parseListOptions } from '../http/options.ts'
@@ -18,7 +26,7 @@ import type { WriteResult, WriteTarget, WriteVerb } from '../objects/write-verb.
 import type { Resource } from '../resources.ts'
 import { type Authorizer, authorizeRequest, type UserInfo } from '../security/index.ts'
 import { checkStoredScope } from '../verbs/check-scope.ts'
-import { executeCommit, mapWrites } from '../verbs/commit.ts'
+import { executeCommit } from '../verbs/commit.ts'
 import { createVerb } from '../verbs/create.ts'
 import { createToken, isTokenRequest } from '../verbs/create-token.ts'
 import { deleteVerb } from '../verbs/delete.ts'
@@ -76,6 +84,18 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo, authorizer?: A
         return deleteVerb(target, deleteOptionsOf(write))
     }
   }
+  const verbsOf = (writes: readonly CommitWrite[], { fieldManager, fences }: CommitOptions = {}): WriteVerb[] => {
+    const verbs: WriteVerb[] = []
+    for (const write of writes) {
+      const subresource = write.do === 'delete' ? undefined : write.subresource
+      try {
+        verbs.push(verbOf(write, { subresource, fieldManager, fences }))
+      } catch (error) {
+        throw commitWriteFailed(error, verbs.length)
+      }
+    }
+    return verbs
+  }
   const applyReport = (kind: Kind, object: OperationReport): OperationReport => {
     const resource = resourceOf(kind)
     authorize(routeOf(resource, 'create', {}))
@@ -85,14 +105,17 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo, authorizer?: A
     resultObject(deps, verb, await executeWrite(deps, verb))
 
   return {
-    get: (kind, ref, options = {}) =>
-      withApiErrors(async () => {
+    get: async (kind, ref, options) => {
+      try {
         const resource = resourceOf(kind)
         authorize(routeOf(resource, 'get', ref))
-        const minimumRevision = Number(options.resourceVersion ?? 0)
+        const minimumRevision = Number(options?.resourceVersion ?? 0)
         const entry = await getObject(deps, resource, ref.namespace ?? '', ref.name, minimumRevision)
         return frozenViewOf(resource, deps.objects.decode(entry))
-      }),
+      } catch (error) {
+        throw toApiError(error)
+      }
+    },
 
     list: (kind, request = {}) =>
       withApiErrors(async () => {
@@ -143,16 +166,15 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo, authorizer?: A
       return watchInProcess(deps, openResource, request)
     },
 
-    commit: (writes, { fieldManager, fences } = {}) =>
-      withApiErrors(async () => {
+    commit: async (writes, options) => {
+      try {
         if (writes.length > 1) authorize(COMMIT_ROUTE) // a single write is an ordinary request
-        const verbs = mapWrites(writes, (write) => {
-          const subresource = write.do === 'delete' ? undefined : write.subresource
-          return verbOf(write, { subresource, fieldManager, fences })
-        })
-        const results = await executeCommit(deps, verbs)
-        return results.map((result, index) => resultObject(deps, verbs[index]!, result))
-      }),
+        const verbs = verbsOf(writes, options)
+        return resultObjects(deps, verbs, await executeCommit(deps, verbs))
+      } catch (error) {
+        throw toApiError(error)
+      }
+    },
 
     commitsAtomically: async () => true,
     serves: async (kind) => deps.resources.findPreferred(kind.group, kind.plural) !== undefined,
@@ -195,6 +217,14 @@ function resultObject(deps: ObjectDeps, { target }: WriteVerb, { value, revision
   const name = target.name || decodeStored({ value, modRevision: revision }).metadata.name! // a generated name is only in the result
   const key = objectKey(resource.storedKind, namespace, name)
   return frozenViewOf(resource, deps.objects.decode({ key, value, modRevision: revision, createRevision: revision }))
+}
+
+function resultObjects(deps: ObjectDeps, verbs: readonly WriteVerb[], results: readonly WriteResult[]): AnyObject[] {
+  const objects: AnyObject[] = []
+  for (let index = 0; index < results.length; index++) {
+    objects.push(resultObject(deps, verbs[index]!, results[index]!))
+  }
+  return objects
 }
 
 const frozenViewOf = (resource: Resource, storedObject: Readonly<KubeObject>): AnyObject =>

@@ -10,6 +10,7 @@ import {
 } from '../../api/apply/index.ts'
 import { FieldErrors } from '../../api/field-errors.ts'
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
+import type { Kind } from '../../api/kind.ts'
 import type { ManagedFieldsEntry } from '../../api/kinds/shared/meta-schema.ts'
 import { invalid } from '../../api/status-error.ts'
 import { timestamp } from '../../base/timestamps.ts'
@@ -60,7 +61,8 @@ export function trackUpdatedObject(
     target.subresource === '' ? mergeRequestedEntries(target, requestedEntries, liveEntries) : liveEntries,
   )
   const previous = { ...old, metadata: { ...old.metadata, managedFields: undefined, resourceVersion: undefined } }
-  const entries = [...trackUpdate(trackedWrite(deps, target), served, { before: previous, after: next }), ...foreign]
+  const ownEntries = trackUpdate(trackedWrite(deps, target), served, { before: previous, after: next })
+  const entries = foreign.length > 0 ? [...ownEntries, ...foreign] : ownEntries
   if (entries.length > 0) next.metadata.managedFields = entries
 }
 
@@ -95,15 +97,29 @@ export function splitEntries(
   { resource: { kind } }: WriteTarget,
   entries: readonly Entry[],
 ): { served: readonly Entry[]; foreign: readonly Entry[] } {
-  const prefix = kind.group === '' ? '' : `${kind.group}/`
-  const isServed = ({ apiVersion }: Entry) => kind.versions.some((version) => apiVersion === prefix + version)
-  if (entries.every(isServed)) return { served: entries, foreign: [] }
-  const groupOf = (apiVersion: string) => (apiVersion.includes('/') ? apiVersion.split('/')[0] : '')
+  if (areAllServed(kind, entries)) return { served: entries, foreign: NO_ENTRIES }
   return {
-    served: entries.filter(isServed),
+    served: entries.filter((entry) => isServed(kind, entry)),
     foreign: entries.filter(({ apiVersion }) => groupOf(apiVersion) !== kind.group),
   }
 }
+
+const NO_ENTRIES: readonly Entry[] = []
+
+function areAllServed(kind: Kind, entries: readonly Entry[]): boolean {
+  for (const entry of entries) if (!isServed(kind, entry)) return false
+  return true
+}
+
+function isServed({ group, versions }: Kind, { apiVersion }: Entry): boolean {
+  if (group === '') return versions.includes(apiVersion)
+  if (apiVersion.charCodeAt(group.length) !== SLASH || !apiVersion.startsWith(group)) return false
+  return versions.includes(apiVersion.slice(group.length + 1))
+}
+
+const SLASH = 0x2f
+
+const groupOf = (apiVersion: string): string => (apiVersion.includes('/') ? apiVersion.split('/')[0]! : '')
 
 /** Whether two states differ at most in the times of managedFields. Such an update is not written. */
 export function equalExceptTimes(next: AnyObject, old: AnyObject): boolean {

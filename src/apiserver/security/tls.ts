@@ -53,7 +53,9 @@ export function clientCertificateOf(socket: TLSSocket): ClientCertificate | unde
  * Returns the certificate as getPeerCertificate reads it, in a third of the time of getPeerX509Certificate, which copies and
  * parses every other certificate of the chain. The latter is used for certificates that the former cannot read.
  */
-function peerCertificateOf(socket: TLSSocket): { readonly raw: Uint8Array; readonly fingerprint256: string } | undefined {
+function peerCertificateOf(
+  socket: TLSSocket,
+): { readonly raw: Uint8Array; readonly fingerprint256: string } | undefined {
   const { raw, fingerprint256 }: Partial<PeerCertificate> = socket.getPeerCertificate() ?? {}
   return raw && fingerprint256 ? { raw, fingerprint256 } : socket.getPeerX509Certificate()
 }

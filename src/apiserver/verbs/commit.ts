@@ -11,7 +11,7 @@ import {
   type Write,
 } from '../../store/index.ts'
 import type { ObjectDeps } from '../objects/object-deps.ts'
-import { decodeStored, type StoredObjects } from '../objects/stored-object.ts'
+import { decodeStored, type Shared, type StoredObjects } from '../objects/stored-object.ts'
 import { keyOf, type WriteResult, type WriteVerb } from '../objects/write-verb.ts'
 import { withQuotaEvents } from '../quota-events.ts'
 import type { PlannedChange } from '../timeline/journal.ts'
@@ -26,26 +26,51 @@ export async function executeCommit(deps: ObjectDeps, verbs: readonly WriteVerb[
   if (verbs.length > COMMIT_WRITES_MAX) {
     throw badRequest(`a commit may have at most ${COMMIT_WRITES_MAX} writes; this one has ${verbs.length}: split it`)
   }
-  let steps: PlannedStep[] = []
-  let writes: readonly Write[] = []
+  let commit: PlannedCommit = { writes: [], changes: [] }
   const { revisions } = await withQuotaEvents(
     deps,
     transactJournaled(deps, (view) => {
-      const overlay = new Overlay(view, deps.objects)
-      const overlayDeps: ObjectDeps = { ...deps, objects: overlay.objects }
-      steps = mapWrites(verbs, (verb, index) => planStep(overlayDeps, verb, overlay, isFollowed(verbs, index)))
-      writes = overlay.writes()
-      return { writes, changes: steps }
+      commit = planCommit(deps, verbs, view)
+      return commit
     }),
   )
-  const finalWrites = new Map(
-    writes.map((write, index) => [keyOfWrite(write), { write, revision: revisions[index] ?? 0 }]),
-  )
-  return steps.map(({ key, plan }) => withFinalWrite(plan.result, finalWrites.get(key)))
+  return resultsOf(commit, revisions)
+}
+
+interface PlannedCommit {
+  readonly writes: readonly Write[]
+  readonly changes: readonly PlannedStep[]
 }
 
 interface PlannedStep extends PlannedChange {
   readonly key: string
+}
+
+// This file and the files of the verbs have few closures per write: V8 drops the optimized code of a closure in each full
+// garbage collection, because no closure is alive then, and compiles it again.
+function planCommit(deps: ObjectDeps, verbs: readonly WriteVerb[], view: TransactionView): PlannedCommit {
+  const overlay = new Overlay(view, deps.objects)
+  const overlayDeps: ObjectDeps = { ...deps, objects: overlay.objects }
+  const changes: PlannedStep[] = []
+  for (let index = 0; index < verbs.length; index++) {
+    try {
+      changes.push(planStep(overlayDeps, verbs[index]!, overlay, isFollowed(verbs, index)))
+    } catch (error) {
+      throw commitWriteFailed(error, index)
+    }
+  }
+  return { writes: overlay.writes(), changes }
+}
+
+function resultsOf({ writes, changes }: PlannedCommit, revisions: readonly Revision[]): WriteResult[] {
+  const indexes = new Map<string, number>()
+  for (let index = 0; index < writes.length; index++) indexes.set(keyOfWrite(writes[index]!), index)
+  const results: WriteResult[] = []
+  for (const { key, plan } of changes) {
+    const index = indexes.get(key)
+    results.push(index === undefined ? plan.result : withFinalWrite(plan.result, writes[index]!, revisions[index] ?? 0))
+  }
+  return results
 }
 
 /** Whether the next write updates the object of this one again, so that its state in between need not be encoded. */
@@ -71,9 +96,7 @@ function planStep(deps: ObjectDeps, verb: WriteVerb, overlay: Overlay, followed:
 }
 
 /** Returns the result with the state after the commit, because a later write may have changed the object again. */
-function withFinalWrite(result: WriteResult, finalWrite: { write: Write; revision: number } | undefined): WriteResult {
-  if (!finalWrite) return result
-  const { write, revision } = finalWrite
+function withFinalWrite(result: WriteResult, write: Write, revision: Revision): WriteResult {
   return 'put' in write ? { ...result, value: write.value, revision } : { ...result, deleted: true, revision }
 }
 
@@ -87,6 +110,20 @@ export const mapWrites = <T, R>(writes: readonly T[], map: (write: T, index: num
     }
   })
 
+/** Decodes without the shared cache what must not be added to it: uncommitted entries, which have negative revisions. */
+class OverlayObjects implements StoredObjects {
+  readonly #objects: StoredObjects
+
+  constructor(objects: StoredObjects) {
+    this.#objects = objects
+  }
+
+  decode(entry: Entry): Shared {
+    if (entry instanceof UnencodedEntry) return entry.write.object
+    return entry.modRevision < 0 ? decodeStored(entry) : this.#objects.decode(entry)
+  }
+}
+
 /** A view of the store that includes the writes planned so far. */
 class Overlay implements TransactionView {
   readonly objects: StoredObjects
@@ -97,13 +134,7 @@ class Overlay implements TransactionView {
 
   constructor(view: TransactionView, objects: StoredObjects) {
     this.#view = view
-    // Uncommitted entries have negative revisions and must not be added to the shared cache of decoded objects.
-    this.objects = {
-      decode(entry) {
-        if (entry instanceof UnencodedEntry) return entry.write.object
-        return entry.modRevision < 0 ? decodeStored(entry) : objects.decode(entry)
-      },
-    }
+    this.objects = new OverlayObjects(objects)
   }
 
   get(key: string): Entry | undefined {
