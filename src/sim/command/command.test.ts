@@ -29,13 +29,13 @@ describe('npm run sim', () => {
     expect(out).toMatch(/8 steps became 1 in \d+ runs\.\n/)
 
     const savedCode = await simulate(
-      ['--seed', '13', '--save', '--found', 'A volume leaked.'],
+      ['--seed', '13', '--save', '--description', 'A volume leaked.'],
       programWith({ print: () => {} }),
     )
     expect(savedCode).toBe(1)
     expect(await readdir(dir)).toContain('leak-13.json')
     const [regression] = await readRegressions(dir)
-    expect(regression).toMatchObject({ found: 'A volume leaked.', rule: 'leak', plan: { seed: 13 } })
+    expect(regression).toMatchObject({ description: 'A volume leaked.', rule: 'leak', plan: { seed: 13 } })
     expect(regression!.plan.steps).toHaveLength(1)
     const replay = await sim(`--plan ${join(dir, 'leak-13.json')}`)
     expect(replay).toMatchObject({ code: 1, out: expect.stringContaining('1 step in') })

@@ -186,10 +186,10 @@ async function saveShrunkPlan(
   command: CommonOptions,
   { regressionsDir }: SimProgram,
 ): Promise<string> {
-  const found = command.found ?? readFirstLine(run, rule)
-  const file = relative('', await saveRegression(regressionsDir, { found, rule, plan }))
+  const description = command.description ?? readFirstLine(run, rule)
+  const file = relative('', await saveRegression(regressionsDir, { description, rule, plan }))
   return `
-Saved ${file}: ${found}
+Saved ${file}: ${description}
 Run it:  npm run sim -- --plan ${file}
 src/sim/regressions/regressions.test.ts runs it from now on.
 `
@@ -232,7 +232,7 @@ const formatReplay = (flags: readonly string[]): string => `Replay:  npm run sim
 const formatAdvice = (flags: readonly string[]): string => `\
 ${formatReplay(flags)}\
 Shrink:  npm run sim -- ${flags.join(' ')} --shrink
-Save:    npm run sim -- ${flags.join(' ')} --save --found 'What was wrong, in a sentence.'
+Save:    npm run sim -- ${flags.join(' ')} --save --description 'The bug in one sentence.'
 `
 
 const writeJson = (file: string, totals: Totals): Promise<void> =>

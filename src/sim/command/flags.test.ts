@@ -33,14 +33,26 @@ describe('flags of npm run sim', () => {
     ['--seed -1', '--seed takes a whole number from 0 to 4294967295, not "-1".'],
     ['--minutes 0', '--minutes takes a number from 0.01 to 10080, not "0".'],
     ['--workers 0', '--workers takes a whole number from 1 to 256, not "0".'],
-    ['--seed 1 --plan a', '--seed and --plan exclude each other. A run has one plan: omit one of them.'],
+    [
+      '--seed 1 --plan a',
+      '--seed and --plan exclude each other. Each of them selects the plan of the run. Omit one of them.',
+    ],
     ['--seeds 1 --minutes 1', '--minutes and --seeds exclude each other.'],
-    ['--plan a --faults 1', '--plan and --faults exclude each other. A saved plan has its steps'],
-    ['--seed 1 --from 2', '--from is for many runs, but --seed or --plan ask for one.'],
-    ['--shrink', '--shrink is for one run. Add --seed N or --plan FILE.'],
-    ['--seed 1 --found it', '--found is saved with a regression, but nothing is saved. Add --save'],
+    [
+      '--plan a --faults 1',
+      '--plan and --faults exclude each other. A saved plan already contains its steps and setup. Omit one of them.',
+    ],
+    [
+      '--seed 1 --from 2',
+      '--from applies to many runs, but --seed and --plan select one. Omit it, or omit --seed and --plan.',
+    ],
+    ['--shrink', '--shrink applies to one run. Add --seed N or --plan FILE.'],
+    ['--seed 1 --description it', '--description applies only with --save. Add --save'],
     ['--answers odd', '--answers takes "stock", not "odd".'],
-    ['--plan a --answers stock', '--plan and --answers exclude each other. A saved plan has its setup'],
+    [
+      '--plan a --answers stock',
+      '--plan and --answers exclude each other. A saved plan already contains its steps and setup.',
+    ],
     ['--workload nothing', 'There is no workload "nothing". Known workloads: mixed, provisioning'],
   ])('reject %s with advice', (line, message) => {
     expect(() => read(line)).toThrow(message)

@@ -26,7 +26,7 @@ Both:
   --targeted-faults N  number of faults aimed at an action in progress (mixed: 6 to 10 by default)
   --twice              run each plan twice and compare the traces line by line
   --save               shrink the failing plan and write it to src/sim/regressions
-  --found TEXT         what the regression found, a sentence saved with it
+  --description TEXT   the bug in one sentence, saved with the regression
   --json FILE          also write figures and violations to this file
   --help               print this text
 `
@@ -35,7 +35,7 @@ export interface CommonOptions {
   readonly plan: PlanOptions
   readonly runsTwice: boolean
   readonly save: boolean
-  readonly found: string | undefined
+  readonly description: string | undefined
   readonly json: string | undefined
 }
 export type OneRun = CommonOptions & {
@@ -71,7 +71,7 @@ const OPTIONS = {
   'targeted-faults': { type: 'string' },
   twice: { type: 'boolean' },
   save: { type: 'boolean' },
-  found: { type: 'string' },
+  description: { type: 'string' },
   json: { type: 'string' },
   help: { type: 'boolean' },
 } as const satisfies ParseArgsConfig['options']
@@ -81,19 +81,18 @@ type FlagValues = Partial<Record<Flag, string | boolean>>
 const SEED_MAX = 2 ** 32 - 1
 const SINGLE_RUN_FLAGS: readonly Flag[] = ['seed', 'plan', 'shrink', 'all']
 const MANY_RUN_FLAGS: readonly Flag[] = ['minutes', 'seeds', 'from', 'workers']
+/** Flags that set how a plan is generated from its seed. */
+const GENERATOR_FLAGS: readonly Flag[] = ['operations', 'faults', 'targeted-faults', 'workload', 'answers']
 
 export function readFlags(args: readonly string[], { cores }: { readonly cores: number }): Command {
   const values = parseFlags(args)
   if (values.help) return { do: 'help' }
-  rejectPair(values, 'seed', 'plan', 'A run has one plan')
-  rejectPair(values, 'minutes', 'seeds', 'Each of them limits the runs')
-  rejectPair(values, 'plan', 'operations', 'A saved plan has its steps')
-  rejectPair(values, 'plan', 'faults', 'A saved plan has its steps')
-  rejectPair(values, 'plan', 'targeted-faults', 'A saved plan has its steps')
-  rejectPair(values, 'plan', 'workload', 'A saved plan has its steps')
-  rejectPair(values, 'plan', 'answers', 'A saved plan has its setup')
-  if (values.found !== undefined && !values.save)
-    throw new FlagError('--found is saved with a regression, but nothing is saved. Add --save, or omit --found.')
+  rejectPair(values, 'seed', 'plan', 'Each of them selects the plan of the run')
+  rejectPair(values, 'minutes', 'seeds', 'Each of them sets when to stop')
+  for (const flag of GENERATOR_FLAGS)
+    rejectPair(values, 'plan', flag, 'A saved plan already contains its steps and setup')
+  if (values.description !== undefined && !values.save)
+    throw new FlagError('--description applies only with --save. Add --save, or omit --description.')
 
   const commonOptions: CommonOptions = {
     plan: removeUndefined({
@@ -105,7 +104,7 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
     }),
     runsTwice: Boolean(values.twice),
     save: Boolean(values.save),
-    found: values.found as string | undefined,
+    description: values.description as string | undefined,
     json: values.json as string | undefined,
   }
   const seed = readNumber(values, 'seed', { min: 0, max: SEED_MAX })
@@ -114,11 +113,11 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
     rejectFlags(
       values,
       MANY_RUN_FLAGS,
-      'is for many runs, but --seed or --plan ask for one. Omit it, or use --seeds or --minutes.',
+      'applies to many runs, but --seed and --plan select one. Omit it, or omit --seed and --plan.',
     )
     return { ...commonOptions, do: 'one', target, shrink: Boolean(values.shrink), all: Boolean(values.all) }
   }
-  rejectFlags(values, SINGLE_RUN_FLAGS, 'is for one run. Add --seed N or --plan FILE.')
+  rejectFlags(values, SINGLE_RUN_FLAGS, 'applies to one run. Add --seed N or --plan FILE.')
   const seeds = readNumber(values, 'seeds', { min: 1, max: SEED_MAX })
   const minutes = readNumber(values, 'minutes', { min: 0.01, max: 7 * 24 * 60, isInteger: false })
   return {
@@ -151,7 +150,7 @@ function joinNegativeNumbers(args: readonly string[]): string[] {
 
 function rejectPair(values: FlagValues, first: Flag, second: Flag, reason: string): void {
   if (values[first] !== undefined && values[second] !== undefined)
-    throw new FlagError(`--${first} and --${second} exclude each other. ${reason}: omit one of them.`)
+    throw new FlagError(`--${first} and --${second} exclude each other. ${reason}. Omit one of them.`)
 }
 
 function rejectFlags(values: FlagValues, flags: readonly Flag[], reason: string): void {

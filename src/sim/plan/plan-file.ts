@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import type { Plan } from './plan.ts'
 
 export interface Regression {
-  /** The bug before the fix, as a sentence. */
-  readonly found: string
+  /** The bug in one sentence. */
+  readonly description: string
   readonly rule: string
   readonly plan: Plan
 }
@@ -19,16 +19,21 @@ export async function readRegressions(dir: string): Promise<(Regression & { read
   return Promise.all(
     files.map(async (file) => {
       const savedContent = await readPlanFile(join(dir, file))
-      return { file, found: savedContent.found ?? file, rule: savedContent.rule ?? '', plan: savedContent.plan }
+      return {
+        file,
+        description: savedContent.description ?? file,
+        rule: savedContent.rule ?? '',
+        plan: savedContent.plan,
+      }
     }),
   )
 }
 
 /** Returns the path of the written file. */
-export async function saveRegression(dir: string, { found, rule, plan }: Regression): Promise<string> {
+export async function saveRegression(dir: string, { description, rule, plan }: Regression): Promise<string> {
   const path = join(dir, fileNameOf(rule, plan))
   await mkdir(dir, { recursive: true })
-  await writeFile(path, `${JSON.stringify({ found, rule, plan }, null, 2)}\n`)
+  await writeFile(path, `${JSON.stringify({ description, rule, plan }, null, 2)}\n`)
   return path
 }
 

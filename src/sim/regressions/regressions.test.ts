@@ -12,14 +12,14 @@ const regressions = await readRegressions(fileURLToPath(new URL('.', import.meta
 describe('regressions', () => {
   it('SYS-14 are named after their rule and seed, and contain a sentence that describes the bug', () => {
     expect(regressions.length).toBeGreaterThanOrEqual(3)
-    for (const { file, found, rule, plan } of regressions) {
-      expect(found, file).toMatch(/ /)
+    for (const { file, description, rule, plan } of regressions) {
+      expect(description, file).toMatch(/ /)
       expect(file).toBe(fileNameOf(rule, plan))
     }
   })
 
-  for (const { file, found, plan } of regressions)
-    it(`SYS-14 stay fixed: ${found} (${file})`, async () => {
+  for (const { file, description, plan } of regressions)
+    it(`SYS-14 stay fixed: ${description} (${file})`, async () => {
       const run = await catchCrashes(runPlan)(plan)
       expect(run.violations, formatTimeline(run)).toEqual([])
     })
