@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { CsiError } from '../csi/errors.ts'
-import { FrozenError, OccupiedError, ProgramFailedError } from '../host/index.ts'
+import { FileTooLargeError, FrozenError, OccupiedError, ProgramFailedError } from '../host/index.ts'
 import { toCsiError } from './to-csi-error.ts'
 
 const describeError = (error: unknown) => {
@@ -12,6 +12,7 @@ const errno = (code: string) => Object.assign(new Error(code), { code, path: '/s
 describe('toCsiError', () => {
   it.each([
     ['ENOSPC', /^RESOURCE_EXHAUSTED: \/some\/path cannot be written: its disk is full \(mkdir: ENOSPC\)\. Delete/],
+    ['EFBIG', /^OUT_OF_RANGE: \/some\/path cannot have this size: its file system or a limit/],
     ['EEXIST', /^FAILED_PRECONDITION: \/some\/path already exists/],
     ['EROFS', /^FAILED_PRECONDITION: \/some\/path is on a file system that is read-only/],
     ['ENAMETOOLONG', /^INVALID_ARGUMENT/],
@@ -23,6 +24,10 @@ describe('toCsiError', () => {
   it('translates OccupiedError and FrozenError to FAILED_PRECONDITION', () => {
     expect(describeError(new OccupiedError('Occupied.'))).toBe('FAILED_PRECONDITION: Occupied.')
     expect(describeError(new FrozenError('Frozen.'))).toBe('FAILED_PRECONDITION: Frozen.')
+  })
+
+  it('translates FileTooLargeError to OUT_OF_RANGE', () => {
+    expect(describeError(new FileTooLargeError('Too large.'))).toBe('OUT_OF_RANGE: Too large.')
   })
 
   it('translates a busy umount to FAILED_PRECONDITION, with its stderr as a sentence and advice', () => {

@@ -3,6 +3,7 @@
 import { AssertionError } from 'node:assert'
 import { CsiError, type CsiFailureCode } from '../csi/errors.ts'
 import {
+  FileTooLargeError,
   FrozenError,
   MissingToolError,
   NoSpaceError,
@@ -31,6 +32,7 @@ export function toCsiError(error: unknown): unknown {
   if (error instanceof CsiError || error instanceof AssertionError || !(error instanceof Error)) return error
   if (error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError) return error
   if (error instanceof NoSpaceError) return new CsiError('RESOURCE_EXHAUSTED', error.message)
+  if (error instanceof FileTooLargeError) return new CsiError('OUT_OF_RANGE', error.message)
   if (PRECONDITION_ERRORS.some((kind) => error instanceof kind))
     return new CsiError('FAILED_PRECONDITION', error.message)
   if (error instanceof ProgramFailedError && error.program === 'umount' && /busy/.test(error.stderr)) {
@@ -61,6 +63,12 @@ const ERRNO: Readonly<Record<string, { code: CsiFailureCode; description: string
     code: 'RESOURCE_EXHAUSTED',
     description: 'cannot be written: the disk quota is exceeded',
     advice: 'Raise the quota.',
+  },
+  EFBIG: {
+    code: 'OUT_OF_RANGE',
+    description:
+      "cannot have this size: its file system or a limit of the driver's process (ulimit -f) does not allow it",
+    advice: 'Request a smaller size, raise the limit, or use a pool on another file system.',
   },
   EROFS: {
     code: 'FAILED_PRECONDITION',

@@ -33,6 +33,11 @@ export class NoSpaceError extends Error {
   override readonly name = 'NoSpaceError'
 }
 
+/** The file system or a limit of the process does not allow a file of this size. */
+export class FileTooLargeError extends Error {
+  override readonly name = 'FileTooLargeError'
+}
+
 /** Something else is mounted at the target. */
 export class OccupiedError extends Error {
   override readonly name = 'OccupiedError'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../base/clock.ts'
-import { NoSpaceError, ProgramFailedError } from './errors.ts'
+import { FileTooLargeError, NoSpaceError, ProgramFailedError } from './errors.ts'
 import { createFiles, parseExtents } from './files.ts'
 import { createRun, type Run } from './run.ts'
 
@@ -62,6 +62,16 @@ describe('reserve', () => {
     const failingFiles = createFiles({ run: createFailingRun('fallocate: fallocate failed: No space left on device') })
     await expect(failingFiles.reserve(file, 8 * MIB)).rejects.toThrow('Cannot allocate 8388608 bytes')
     expect((await readFile(file)).equals(Buffer.alloc(2 * MIB, 7))).toBe(true)
+  })
+
+  it('blames the limit of the file size, not the pool, for EFBIG', async () => {
+    const failingFiles = createFiles({ run: createFailingRun('fallocate: fallocate failed: File too large') })
+    const reservation = failingFiles.reserve(file, 8 * MIB)
+    await expect(reservation).rejects.toThrow(FileTooLargeError)
+    await expect(reservation).rejects.toThrow(
+      "a limit of the driver's process (ulimit -f) does not allow a file of this size",
+    )
+    expect(await readdir(pool)).toEqual([])
   })
 
   it('fails with advice on a file system without fallocate', async () => {

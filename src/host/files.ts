@@ -4,7 +4,7 @@ import { strict as assert } from 'node:assert'
 import { constants } from 'node:fs'
 import { copyFile, open, rename, rm, stat, statfs, truncate, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { NoSpaceError, ProgramFailedError } from './errors.ts'
+import { FileTooLargeError, NoSpaceError, ProgramFailedError } from './errors.ts'
 import type { FileSizes, Files } from './host.ts'
 import type { Run } from './run.ts'
 
@@ -100,7 +100,8 @@ async function rollBack(path: string, previousSizes: FileSizes | undefined): Pro
 
 function explainReserveError(error: unknown, path: string, bytes: number): unknown {
   if (!(error instanceof ProgramFailedError)) return error
-  if (/no space left|file too large/i.test(error.stderr)) return noSpaceError(path, bytes)
+  if (/no space left/i.test(error.stderr)) return noSpaceError(path, bytes)
+  if (/file too large/i.test(error.stderr)) return fileTooLargeError(path, bytes)
   if (!/not supported/i.test(error.stderr)) return error
   const advice = 'Use a pool on xfs, ext4 or btrfs, or a class with thin provisioning.'
   return new Error(
@@ -113,6 +114,12 @@ const noSpaceError = (path: string, bytes: number, availableBytes?: number) =>
     `Cannot allocate ${bytes} bytes for ${path}: the pool ${
       availableBytes === undefined ? 'does not have enough space' : `has ${availableBytes} bytes left`
     }. Delete volumes or snapshots, or give the pool more space.`,
+  )
+
+const fileTooLargeError = (path: string, bytes: number) =>
+  new FileTooLargeError(
+    `Cannot allocate ${bytes} bytes for ${path}: the file system of the pool or a limit of the driver's process (ulimit -f) does ` +
+      'not allow a file of this size. Request a smaller size, raise the limit, or use a pool on another file system.',
   )
 
 /** Returns false if the file system does not support reflinks. */

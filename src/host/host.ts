@@ -20,8 +20,8 @@ export type FilesystemType = (typeof FILESYSTEM_TYPES)[number]
 /** The image files of volumes. Paths are absolute. */
 export interface Files {
   /**
-   * Creates or extends the file to `bytes` and allocates all its blocks. Without enough space, throws NoSpaceError and leaves
-   * the length and the data of the file unchanged.
+   * Creates or extends the file to `bytes` and allocates all its blocks. If it fails, for example with NoSpaceError or
+   * FileTooLargeError, the length and the data of the file are unchanged.
    */
   reserve(path: string, bytes: number): Promise<void>
   /** Creates or extends the file to `bytes` as a sparse file. */

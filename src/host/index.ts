@@ -1,5 +1,6 @@
 // Public exports of the host package: the operating system of this node behind interfaces (host.ts).
 export {
+  FileTooLargeError,
   FrozenError,
   MissingToolError,
   NoSpaceError,

@@ -2,7 +2,7 @@
 // unfinished operations, and detaches unused devices. Logs unknown content, but does not change it.
 import { isDeepStrictEqual } from 'node:util'
 import { removeTree } from '../../base/trees/remove-tree.ts'
-import { NoSpaceError } from '../../host/index.ts'
+import { FileTooLargeError, NoSpaceError } from '../../host/index.ts'
 import { type DriverContext, saveMountRecord } from '../context.ts'
 import { discardVolume } from '../controller/create-volume.ts'
 import { discardSnapshot } from '../controller/snapshots.ts'
@@ -72,13 +72,13 @@ async function finishCreating(volume: VolumeRecord, driver: DriverContext): Prom
     await driver.volumes.save({ ...volume, state: 'ready' })
     driver.log.info({ volume: volume.id }, 'completed the creation of a volume')
   } catch (error) {
-    if (!(error instanceof NoSpaceError)) throw error
+    if (!doesNotFit(error)) throw error
     await discardVolume(volume, driver)
     driver.log.warn({ volume: volume.id, reason: error.message }, 'could not create a volume; removed it')
   }
 }
 
-/** Completes the expansion. Without enough space, the volume keeps its old size. */
+/** Completes the expansion. If the new size does not fit, the volume keeps its old size. */
 async function finishGrowing(volume: VolumeRecord, { backend, volumes, pool, log }: DriverContext): Promise<void> {
   const toBytes = volume.growingToBytes ?? volume.capacityBytes
   const readyRecord: VolumeRecord = { ...volume, state: 'ready', growingToBytes: undefined }
@@ -88,11 +88,14 @@ async function finishGrowing(volume: VolumeRecord, { backend, volumes, pool, log
     pool.record(volume.id, { ...volume, capacityBytes: toBytes })
     log.info({ volume: volume.id, toBytes }, 'completed the expansion of a volume')
   } catch (error) {
-    if (!(error instanceof NoSpaceError)) throw error
+    if (!doesNotFit(error)) throw error
     await volumes.save(readyRecord)
     log.warn({ volume: volume.id, toBytes, reason: error.message }, 'could not expand a volume; it keeps its size')
   }
 }
+
+const doesNotFit = (error: unknown): error is NoSpaceError | FileTooLargeError =>
+  error instanceof NoSpaceError || error instanceof FileTooLargeError
 
 async function finishSnapshots(driver: DriverContext): Promise<void> {
   for (const snapshot of driver.snapshots.list()) {
