@@ -82,7 +82,7 @@ describe('status, stop and kubeconfig --merge', () => {
         code: 1,
         isRunning: true,
         isHealthy: false,
-        problems: [expect.stringContaining('does not respond')],
+        problems: [expect.stringMatching(/is unavailable: .* did not respond within 5 s/)],
       })
       const { code, stderr } = await runStowage('stop', '--data-dir', dataDir, '--timeout', '200ms')
       expect([code, stderr]).toEqual([1, expect.stringContaining('has not exited within 0.2 s')])

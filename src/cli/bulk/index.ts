@@ -14,8 +14,7 @@ export {
   findKnownResults,
   runBulk,
   shouldStartNothing,
-  withClaims,
-  withServer,
 } from './run-bulk.ts'
 export type { ClaimStatus, ClaimTask, FinalStatus, StartResult } from './run-claims.ts'
 export { selectClaims, sortNaturally } from './select-claims.ts'
+export { withClaims, withClient } from './with-client.ts'

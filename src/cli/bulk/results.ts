@@ -4,11 +4,16 @@ import type { ObjectKey } from '../../client/index.ts'
 export interface ClaimResult {
   readonly key: ObjectKey
   /**
-   * `unfinished`: the command was stopped before the claim was done; the controllers continue. `untouched`: the claim was
-   * not started, because of a dry run, because of earlier failures, or because the command was stopped.
+   * `unfinished`: the command was interrupted before the claim was done; if the change is started, the controllers continue
+   * it. `untouched`: the claim was not started, because of a dry run, because of earlier failures, or because the command was
+   * interrupted.
    */
   readonly is: 'done' | 'nothing' | 'failed' | 'unfinished' | 'untouched'
   readonly message: string
+  /** Whether the change was written, by this run or an earlier one, and the server confirmed it. */
+  readonly isStarted?: boolean
+  /** Whether the claim no longer requests the change: it was deleted, or another client withdrew the request. */
+  readonly isWithdrawn?: boolean
 }
 
 export const countResults = (results: readonly ClaimResult[], ...kinds: readonly ClaimResult['is'][]): number =>

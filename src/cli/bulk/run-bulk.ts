@@ -1,58 +1,16 @@
-// Runs the tasks of a bulk command whose results are not known in advance, and decides about the exit code. run-claims.ts starts
-// the tasks with bounded concurrency; the command provides the tasks and the report.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
-import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
-import { loadClientConfig } from '../../client/connection/client-config.ts'
-import { type Client, httpClient, type ObjectKey } from '../../client/index.ts'
+// Runs a bulk command: finds the results that are known before the start, runs the other tasks, and decides the exit code.
+// run-claims.ts runs the tasks with bounded concurrency; the command provides the tasks and the report.
+import type { ObjectKey } from '../../client/index.ts'
 import { mapConcurrently } from '../../client/map-concurrently.ts'
-import { type Cache, createCache } from '../../runtime/index.ts'
 import { ExitError } from '../exit-error.ts'
 import { type BulkDeps, CONCURRENT_REQUESTS_MAX } from './deps.ts'
 import type { BulkRequest } from './flags.ts'
 import { createProgress, type ProgressStyle } from './progress.ts'
 import { type ClaimResult, countResults, isComplete } from './results.ts'
 import { type ClaimTask, type FinalStatus, runClaims } from './run-claims.ts'
+import type { ClaimCache } from './with-client.ts'
 
 const INTERRUPTED_EXIT_CODE = 130
-
-/** Calls `run` with a client and the namespace of the kubeconfig. */
-export async function withServer(
-  { kubeconfig }: BulkRequest,
-  userAgent: string,
-  deps: BulkDeps,
-  run: (client: Client, namespace: string) => Promise<void>,
-): Promise<void> {
-  const { connection, namespace } = await loadClientConfig(kubeconfig, deps)
-  const client = httpClient({ connection, clock: deps.clock, userAgent })
-  try {
-    await run(client, namespace)
-  } finally {
-    client.close()
-  }
-}
-
-type ClaimCache = Cache<PersistentVolumeClaim>
-
-/**
- * Calls `run` with a cache of all claims of the namespace, or of all namespaces if it is undefined. Claims are not filtered by
- * labels, because a claim that loses its labels would appear deleted.
- */
-export async function withClaims<R>(
-  client: Client,
-  namespace: string | undefined,
-  { clock, random }: BulkDeps,
-  run: (claims: ClaimCache) => Promise<R>,
-): Promise<R> {
-  const claims = createCache({ client, kind: persistentVolumeClaimKind, namespace, clock, random })
-  const stopController = new AbortController()
-  const cacheRun = claims.run(stopController.signal)
-  try {
-    return await run(claims)
-  } finally {
-    stopController.abort()
-    await cacheRun
-  }
-}
 
 export type KnownResults = ReadonlyMap<ObjectKey, ClaimResult>
 

@@ -13,6 +13,7 @@ import type { ClaimResult } from './results.ts'
 export interface FinalStatus {
   readonly is: 'done' | 'nothing' | 'failed'
   readonly message: string
+  readonly isWithdrawn?: boolean
 }
 
 export type ClaimStatus = { readonly is: 'working'; readonly message: string } | FinalStatus
@@ -84,20 +85,27 @@ async function runTask(task: ClaimTask, options: FollowOptions): Promise<ClaimRe
   const interrupt = () => stop.abort()
   signal.addEventListener('abort', interrupt, { once: true })
   if (signal.aborted) interrupt()
-  let latestMessage = 'started'
+  let latestMessage = 'starting'
   const report = (text: string) => {
     if (text !== latestMessage) progress.update(key, text)
     latestMessage = text
   }
+  let isStarted = false
   try {
-    const status = await startAndFollow(task, options, stop.signal, report)
-    if (status) return { key, ...status }
-    if (signal.aborted) return { key, is: 'unfinished', message: `${latestMessage}; ${CONTINUES_MESSAGE}` }
+    const startResult = await startWithRetries(task, clock, stop.signal, report)
+    if (startResult && 'is' in startResult) return { key, ...startResult }
+    isStarted = startResult !== undefined
+    if (isStarted) latestMessage = 'started'
+    const status = startResult && (await followChange(task, startResult.version, options, stop.signal, report))
+    if (status) return { key, ...status, isStarted }
+    const continuation = isStarted ? CONTINUES_MESSAGE : UNCONFIRMED_MESSAGE
+    if (signal.aborted) return { key, is: 'unfinished', message: `${latestMessage}; ${continuation}`, isStarted }
     const warning = await task.explain?.().catch(() => undefined)
     const reason = warning ? `${latestMessage}; ${warning}` : latestMessage
-    return { key, is: 'failed', message: `not done within ${timeoutMs / 1_000} s (${reason}); ${CONTINUES_MESSAGE}` }
+    const message = `not done within ${timeoutMs / 1_000} s (${reason}); ${continuation}`
+    return { key, is: 'failed', message, isStarted }
   } catch (error) {
-    if (error instanceof ApiError) return { key, is: 'failed', message: error.message }
+    if (error instanceof ApiError) return { key, is: 'failed', message: error.message, isStarted }
     throw error
   } finally {
     cancelTimeout()
@@ -106,29 +114,12 @@ async function runTask(task: ClaimTask, options: FollowOptions): Promise<ClaimRe
 }
 
 const CONTINUES_MESSAGE = 'the change continues in the cluster'
+/** A request that was aborted may still have been executed. */
+const UNCONFIRMED_MESSAGE = 'the server has not confirmed the change'
 
 const isFinal = (status: ClaimStatus): status is FinalStatus => status.is !== 'working'
 
 /** Returns undefined if `stop` is aborted first. */
-async function startAndFollow(
-  task: ClaimTask,
-  { claims, changes, clock }: FollowOptions,
-  stop: AbortSignal,
-  report: (text: string) => void,
-): Promise<FinalStatus | undefined> {
-  const startResult = await startWithRetries(task, clock, stop, report)
-  if (!startResult || 'is' in startResult) return startResult
-  if (!(await claims.whenReached(startResult.version, stop))) return undefined
-  while (!stop.aborted) {
-    const nextChange = changes.waitForNext(task.key, stop)
-    const status = await task.check(claims.get(task.key))
-    if (isFinal(status)) return status
-    report(status.message)
-    await nextChange
-  }
-  return undefined
-}
-
 async function startWithRetries(
   task: ClaimTask,
   clock: Clock,
@@ -144,6 +135,25 @@ async function startWithRetries(
       report(`waiting for the server (${error.message})`)
       await clock.sleep(TRANSIENT_RETRY_MS, stop).catch(() => {})
     }
+  }
+  return undefined
+}
+
+/** Waits until the change is done or failed. Returns undefined if `stop` is aborted first. */
+async function followChange(
+  task: ClaimTask,
+  startVersion: string,
+  { claims, changes }: FollowOptions,
+  stop: AbortSignal,
+  report: (text: string) => void,
+): Promise<FinalStatus | undefined> {
+  if (!(await claims.whenReached(startVersion, stop))) return undefined
+  while (!stop.aborted) {
+    const nextChange = changes.waitForNext(task.key, stop)
+    const status = await task.check(claims.get(task.key))
+    if (isFinal(status)) return status
+    report(status.message)
+    await nextChange
   }
   return undefined
 }

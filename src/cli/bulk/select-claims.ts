@@ -40,9 +40,9 @@ async function listBySelector(client: Client, namespace: string, selector: strin
     throw new UsageError('--selector is empty and would select every claim; specify names of claims.')
   const request = { namespace, labelSelector: selector, limit: CLAIMS_MAX + 1 }
   const { items } = await client.list(persistentVolumeClaimKind, request)
-  if (items.length === 0) throw new Error(`No claim in namespace ${namespace} has the labels ${selector}.`)
+  if (items.length === 0) throw new Error(`No claim in namespace ${namespace} matches the selector ${selector}.`)
   if (items.length > CLAIMS_MAX)
-    throw new Error(`More than ${CLAIMS_MAX} claims have the labels ${selector}; select fewer at a time.`)
+    throw new Error(`More than ${CLAIMS_MAX} claims match the selector ${selector}; select fewer at a time.`)
   return sortNaturally(items)
 }
 

@@ -215,6 +215,10 @@ describe('checkGrowth', () => {
   })
 
   it('PLUS-13 fails if the claim was deleted', () => {
-    expect(checkGrowth(undefined, '20Gi')).toEqual({ is: 'failed', message: 'the claim was deleted' })
+    expect(checkGrowth(undefined, '20Gi')).toEqual({
+      is: 'failed',
+      message: 'the claim was deleted',
+      isWithdrawn: true,
+    })
   })
 })

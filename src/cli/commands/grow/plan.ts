@@ -68,11 +68,13 @@ function planTowards(claim: Claim, to: string, options: { readonly record?: Grow
 
 /** Returns the status of a claim that grows to a size. For `waitingForNode`, the caller checks whether a pod uses the claim. */
 export function checkGrowth(claim: Claim | undefined, to: string): ClaimStatus | { readonly is: 'waitingForNode' } {
-  if (!claim) return { is: 'failed', message: 'the claim was deleted' }
+  if (!claim) return { is: 'failed', message: 'the claim was deleted', isWithdrawn: true }
   if (hasGrown(claim, to)) return { is: 'done', message: `grown to ${capacityOf(claim)}` }
-  if (claim.metadata.deletionTimestamp) return { is: 'failed', message: 'the claim is being deleted' }
+  if (claim.metadata.deletionTimestamp)
+    return { is: 'failed', message: 'the claim is being deleted', isWithdrawn: true }
   const request = requestOf(claim)
-  if (compareQuantities(request, to) < 0) return { is: 'failed', message: `the request was lowered to ${request}` }
+  if (compareQuantities(request, to) < 0)
+    return { is: 'failed', message: `the request was lowered to ${request}`, isWithdrawn: true }
   const attemptedSize = claim.status?.allocatedResources?.storage
   // If the attempted size is not the requested one, the status belongs to an earlier request.
   const isAttempted = attemptedSize !== undefined && compareQuantities(attemptedSize, request) === 0

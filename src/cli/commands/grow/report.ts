@@ -15,27 +15,29 @@ export function formatReport(
 ): Promise<string> {
   const { isDryRun, output } = request
   const rows = tasks.map((task, index) => buildRow(task, results[index]!, isDryRun))
-  const raisedRequests = () => (isDryRun ? '' : formatRaisedRequests(tasks, results, request))
+  const raisedRequests = () => (isDryRun ? '' : formatRaisedRequests(results, request))
   const text = () => `${formatText(rows, results, isDryRun)}${raisedRequests()}`
   return formatOutput(output, { dryRun: isDryRun, claims: rows }, text)
 }
 
-/** Returns a note that the requests of failed claims stay raised: the cluster continues, and quotas are charged for them. */
+/**
+ * Returns a note about failed claims whose requests stay raised, because the cluster continues and quotas are charged for them.
+ * The request of a claim that failed before the start, for example because of a quota, was not raised.
+ */
 function formatRaisedRequests(
-  tasks: readonly GrowTask[],
   results: readonly ClaimResult[],
   { names, selector, namespace, kubeconfig }: GrowRequest & { readonly namespace: string },
 ): string {
-  const isRaised = ({ plan }: GrowTask, index: number) =>
-    results[index]!.is === 'failed' && (plan.do === 'grow' || plan.do === 'follow')
-  const raisedNames = tasks.filter(isRaised).map(({ key }) => refOfKey(key).name)
+  const raisedNames = results
+    .filter(({ is, isStarted, isWithdrawn }) => is === 'failed' && isStarted && !isWithdrawn)
+    .map(({ key }) => refOfKey(key).name)
   if (raisedNames.length === 0) return ''
   const selection =
     selector !== undefined && names.length === 0 ? `--selector ${quoteShellWord(selector)}` : raisedNames.join(' ')
   const config = kubeconfig === undefined ? '' : ` --kubeconfig ${quoteShellWord(kubeconfig)}`
   return (
-    `The request of ${raisedNames.length === 1 ? raisedNames[0] : `${raisedNames.length} claims`} stays raised: the cluster continues to try. ` +
-    `To lower it again:\n  stowage grow --undo ${selection} --namespace ${namespace}${config}\n`
+    `${raisedNames.length === 1 ? `The request of ${raisedNames[0]} stays raised` : `The requests of ${raisedNames.length} claims stay raised`}: the cluster continues to try. ` +
+    `To lower ${raisedNames.length === 1 ? 'it' : 'them'} again:\n  stowage grow --undo ${selection} --namespace ${namespace}${config}\n`
   )
 }
 

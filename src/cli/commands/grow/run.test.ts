@@ -263,8 +263,11 @@ describe('stowage grow', () => {
     expect(code).toBe(1)
     expect(output).toContain('the storageclass that provisions the pvc must support resize')
     expect(output).toContain('nothing was changed, because other claims cannot grow')
+    expect(output).not.toContain('stays raised')
     expect(await requestOf('a')).toBe('10Gi')
-    expect((await grow({ selector: 'app=db', to: '20Gi', maxFailures: '1' })).code, 'with --max-failures').toBe(1)
+    const secondRun = await grow({ selector: 'app=db', to: '20Gi', maxFailures: '1' })
+    expect(secondRun.code, 'with --max-failures').toBe(1)
+    expect(secondRun.out).not.toContain('stays raised')
     expect(await requestOf('a')).toBe('20Gi')
   })
 
@@ -315,6 +318,25 @@ describe('stowage grow', () => {
     expect(output).toContain(
       'FAILED: not done within 300 s (requested; the driver is unavailable); the change continues in the cluster',
     )
+  })
+
+  it('PLUS-13 does not report an unconfirmed request as raised after --timeout', async () => {
+    await createClaim('a')
+    const commandClient: Client = {
+      ...client,
+      patch: async (kind, ref, patch, options) => {
+        if (options?.dryRun) return client.patch(kind, ref, patch, options)
+        throw unavailable('the server is down')
+      },
+    }
+    const { code, out: output } = await fixture.advanceUntilSettled(
+      grow({ names: ['a'], to: '20Gi', timeout: '5m' }, { commandClient }),
+    )
+    expect(code).toBe(1)
+    expect(output).toContain(
+      'FAILED: not done within 300 s (waiting for the server (the server is down)); the server has not confirmed the change',
+    )
+    expect(output).not.toContain('stays raised')
   })
 
   it('PLUS-13 waits for a node only if a pod uses the claim', async () => {
@@ -419,7 +441,9 @@ describe('stowage grow', () => {
     await waitFor(async () => (await requestOf('a')) === '20Gi')
     await fixture.patch(`${CLAIMS}/a`, { metadata: { finalizers: null } }, 'merge')
     await fixture.delete(`${CLAIMS}/a`)
-    expect((await runPromise).out).toMatch(/FAILED: the claim (was|is being) deleted/)
+    const { out: output } = await runPromise
+    expect(output).toMatch(/FAILED: the claim (was|is being) deleted/)
+    expect(output).not.toContain('stays raised')
   })
 
   it.each<[string, Partial<GrowFlags> & { names?: string[] }, RegExp]>([
@@ -427,7 +451,7 @@ describe('stowage grow', () => {
     [
       'a selector without matches',
       { selector: 'app=ghost', to: '1Gi' },
-      /No claim in namespace default has the labels/,
+      /No claim in namespace default matches the selector app=ghost/,
     ],
     ['names and labels', { names: ['a'], selector: 'a=b', to: '1Gi' }, /not both/],
     ['neither names nor labels', { to: '1Gi' }, /No claims are selected/],

@@ -16,7 +16,7 @@ import {
   runBulk,
   selectClaims,
   withClaims,
-  withServer,
+  withClient,
 } from '../../bulk/index.ts'
 import { closeRecord, createGrownStatus, createGrowTask, type GrowTask } from './grow-claim.ts'
 import type { GrowTarget } from './plan.ts'
@@ -29,7 +29,7 @@ export interface GrowRequest extends BulkRequest {
 }
 
 export const runGrow = (request: GrowRequest, deps: BulkDeps): Promise<void> =>
-  withServer(request, 'stowage-grow', deps, (client, namespace) =>
+  withClient(request, 'stowage-grow', deps, (client, namespace) =>
     growClaims(client, { ...request, namespace: request.namespace ?? namespace }, deps),
   )
 

@@ -15,7 +15,7 @@ import {
   type StartResult,
   selectClaims,
   startChange,
-  withServer,
+  withClient,
 } from '../../bulk/index.ts'
 import { formatOutput } from '../../output/format-output.ts'
 import { formatTable } from '../../output/table.ts'
@@ -27,7 +27,7 @@ export interface UndoRequest extends BulkRequest {
 }
 
 export const runUndo = (request: UndoRequest, deps: BulkDeps): Promise<void> =>
-  withServer(request, 'stowage-grow', deps, (client, namespace) =>
+  withClient(request, 'stowage-grow', deps, (client, namespace) =>
     undoGrowth(client, { ...request, namespace: request.namespace ?? namespace }, deps),
   )
 

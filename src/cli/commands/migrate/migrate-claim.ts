@@ -76,10 +76,8 @@ export function createMoveTask(claim: Claim, operation: Operation, client: Clien
   }
 }
 
-const createUnmovedStatus = (plan: Extract<MovePlan, { message: string }>): FinalStatus => ({
-  is: plan.do === 'refuse' ? 'failed' : 'nothing',
-  message: plan.message,
-})
+const createUnmovedStatus = ({ do: action, message }: Extract<MovePlan, { message: string }>): FinalStatus =>
+  action === 'refuse' ? { is: 'failed', message } : { is: 'nothing', message, isWithdrawn: true }
 
 /** Returns the status of a claim that an earlier run moved, or undefined if it is still in progress. */
 function findMovedStatus(claim: Claim, finalClass: string): FinalStatus | undefined {

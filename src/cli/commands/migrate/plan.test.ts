@@ -129,11 +129,14 @@ describe('checkMove', () => {
   })
 
   it('PLUS-4 fails for a claim that was deleted or changed by another client', () => {
-    expect(checkMove(undefined, 'gold')).toEqual({ is: 'failed', message: 'the claim was deleted' })
+    expect(checkMove(undefined, 'gold')).toEqual({ is: 'failed', message: 'the claim was deleted', isWithdrawn: true })
     expect(statusOf({}, 'bronze')).toMatchObject({
       is: 'failed',
       message: expect.stringContaining('another client changed the class to bronze'),
     })
-    expect(statusOf({}, '')).toEqual({ is: 'failed', message: 'another client removed the class; left unchanged' })
+    expect(statusOf({}, '')).toMatchObject({
+      is: 'failed',
+      message: 'another client removed the class; left unchanged',
+    })
   })
 })

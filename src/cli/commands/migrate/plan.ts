@@ -55,12 +55,13 @@ export function planMove(claim: Claim, { id, from, to, isUndo }: Operation): Mov
 
 /** Returns the status of a claim that moves to a class. */
 export function checkMove(claim: Claim | undefined, to: string): ClaimStatus {
-  if (!claim) return { is: 'failed', message: 'the claim was deleted' }
-  if (claim.metadata.deletionTimestamp) return { is: 'failed', message: 'the claim is being deleted' }
+  if (!claim) return { is: 'failed', message: 'the claim was deleted', isWithdrawn: true }
+  if (claim.metadata.deletionTimestamp)
+    return { is: 'failed', message: 'the claim is being deleted', isWithdrawn: true }
   const className = attributesClassNameOf(claim)
   if (className !== to) {
     const change = className ? `changed the class to ${className}` : 'removed the class'
-    return { is: 'failed', message: `another client ${change}; left unchanged` }
+    return { is: 'failed', message: `another client ${change}; left unchanged`, isWithdrawn: true }
   }
   const {
     currentVolumeAttributesClassName: currentClass = '',

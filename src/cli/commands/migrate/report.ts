@@ -86,8 +86,13 @@ function formatSummary({ operation, results, request, namespace, canUndo }: Migr
     return `Would move ${formatClaimCount(countResults(results, 'untouched'))}; ${failures} would be refused. Nothing was changed.\n`
   }
   const [startClass, endClass] = isUndo ? [to, from] : [from, to]
-  const completedCount = countResults(results, 'done', 'nothing')
-  const description = `${completedCount} of ${formatClaimCount(results.length)} moved from ${classLabel(startClass)} to ${classLabel(endClass)}`
+  const leftCount = results.filter(({ is, isWithdrawn }) => is === 'nothing' && isWithdrawn).length
+  const movedCount = countResults(results, 'done', 'nothing') - leftCount
+  const leftNote =
+    leftCount > 0
+      ? `, ${leftCount} left unchanged, because another client changed ${leftCount === 1 ? 'it' : 'them'}`
+      : ''
+  const description = `${movedCount} of ${formatClaimCount(results.length)} moved from ${classLabel(startClass)} to ${classLabel(endClass)}${leftNote}`
   const namespaceFlag = namespace === undefined ? '--all-namespaces' : `--namespace ${namespace}`
   const config = request.kubeconfig === undefined ? '' : ` --kubeconfig ${quoteShellWord(request.kubeconfig)}`
   const undoCommand = `stowage migrate --undo --operation ${id} ${namespaceFlag}${config}\n`

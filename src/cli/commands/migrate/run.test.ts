@@ -181,6 +181,22 @@ describe('stowage migrate', () => {
     )
   })
 
+  it('PLUS-4 does not suggest --undo if it is interrupted before the first class is written', async () => {
+    await createClaims(1)
+    const stop = new AbortController()
+    const commandClient: Client = {
+      ...client,
+      patch: async () => {
+        stop.abort()
+        throw unavailable('the server is down')
+      },
+    }
+    const { code, out: output } = await migrate(FORWARD, { commandClient, signal: stop.signal })
+    expect(code).toBe(130)
+    expect(output).toContain('unfinished: starting; the server has not confirmed the change')
+    expect(output).not.toContain('--undo')
+  })
+
   it('PLUS-4 selects claims by label and in all namespaces', async () => {
     await createClaims(1)
     await createClaim('web', { labels: { app: 'web' } })
@@ -268,6 +284,9 @@ describe('stowage migrate', () => {
     expect(undoRun.code, undoRun.out).toBe(0)
     expect(await listClasses(3)).toEqual(['silver', 'bronze', 'silver'])
     expect(undoRun.out).toContain('default/db-1: the class is now bronze; left unchanged')
+    expect(undoRun.out).toContain(
+      '2 of 3 claims moved from gold to silver, 1 left unchanged, because another client changed it.',
+    )
     expect(await readRecord('db-1')).toBeNull()
   })
 

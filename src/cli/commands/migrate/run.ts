@@ -13,7 +13,6 @@ import {
   type Claim,
   type ClaimResult,
   CONCURRENT_REQUESTS_MAX,
-  countResults,
   createInterruptedError,
   exitUnlessSuccessful,
   findKnownResults,
@@ -22,7 +21,7 @@ import {
   runBulk,
   shouldStartNothing,
   withClaims,
-  withServer,
+  withClient,
 } from '../../bulk/index.ts'
 import { closeRecord, createMoveTask, removeRecord } from './migrate-claim.ts'
 import { finalClassOf, type Operation } from './plan.ts'
@@ -41,7 +40,7 @@ export interface MigrateRequest extends BulkRequest {
 }
 
 export const runMigrate = (request: MigrateRequest, deps: BulkDeps): Promise<void> =>
-  withServer(request, 'stowage-migrate', deps, (client, namespace) =>
+  withClient(request, 'stowage-migrate', deps, (client, namespace) =>
     migrateClaims(client, request, request.selectsAllNamespaces ? undefined : (request.namespace ?? namespace), deps),
   )
 
@@ -111,7 +110,9 @@ async function migrate(
     const claim = claims.get(key)
     return claim !== undefined && recordOf(claim)?.id === operation.id
   }
-  const canUndo = !operation.isUndo && (countResults(results, 'done', 'unfinished') > 0 || results.some(hasRecord))
+  // The cache may not have the latest writes yet.
+  const canUndo =
+    !operation.isUndo && results.some((result) => (result.isStarted && !result.isWithdrawn) || hasRecord(result))
   deps.write(await formatReport({ operation, results, request, namespace: request.namespace, canUndo }))
   if (recordError) {
     throw new Error(`Cannot update the record on all claims (${recordError}): run the same command again.`)

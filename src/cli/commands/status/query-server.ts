@@ -1,11 +1,12 @@
-// Reads the health, store, nodes, drivers and leader of a running server with the administrator's credentials. If
-// the server does not respond, the result contains a problem; this is not an error.
+// Reads the health, store, nodes, drivers and leader of a running server with the administrator's credentials. If a read
+// fails, the result contains a problem; this is not an error.
 import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
 import { leaseKind } from '../../../api/kinds/lease/lease.ts'
 import { nodeKind } from '../../../api/kinds/node/node.ts'
+import { ApiError } from '../../../api/status-error.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { createTransport } from '../../../client/http/transport.ts'
-import { type Client, find, httpClient, kubeconfigConnection } from '../../../client/index.ts'
+import { type Client, type Connection, find, httpClient, kubeconfigConnection } from '../../../client/index.ts'
 import { CONTROLLERS_LEASE } from '../../../processes/controllers.ts'
 import type { ServerRecord } from '../../../processes/server/server-record.ts'
 
@@ -29,9 +30,15 @@ const TIMEOUT_MS = 5_000
 
 export async function queryServer({ server, kubeconfig, clock }: QueryOptions): Promise<ApiStatus> {
   if (server.url === undefined) return { problems: ['starting: the API is not ready yet'] }
+  let connection: Connection
+  try {
+    connection = { ...(await kubeconfigConnection({ path: kubeconfig, clock })), server: server.url }
+    await connection.credentials()
+  } catch (error) {
+    return { problems: [`cannot read the credentials in ${kubeconfig}: ${(error as Error).message}`] }
+  }
   const problems: string[] = []
   try {
-    const connection = { ...(await kubeconfigConnection({ path: kubeconfig, clock })), server: server.url }
     const options = { connection, clock, timeoutMs: TIMEOUT_MS, userAgent: 'stowage-status' }
     const transport = createTransport(options)
     const client = httpClient(options)
@@ -51,9 +58,17 @@ export async function queryServer({ server, kubeconfig, clock }: QueryOptions): 
       client.close()
     }
   } catch (error) {
-    return { problems: [...problems, `the API at ${server.url} does not respond: ${(error as Error).message}`] }
+    return { problems: [...problems, `the API at ${server.url} ${describeFailure(error as Error)}`] }
   }
 }
+
+/** The codes of the client for a request without a response. A server that is overloaded or stops also uses them. */
+const UNAVAILABLE_CODES = [503, 504]
+
+const describeFailure = (error: Error): string =>
+  error instanceof ApiError && !UNAVAILABLE_CODES.includes(error.code)
+    ? `rejected the request: ${error.message}`
+    : `is unavailable: ${error.message}`
 
 /** Returns the failed checks of a verbose response, `NAME failed: REASON`, or the status and text if none is listed. */
 export function parseFailedChecks({ status, text }: { readonly status: number; readonly text: string }): string[] {

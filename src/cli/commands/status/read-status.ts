@@ -19,7 +19,7 @@ export interface Status {
   readonly isRunning: boolean
   /** Whether the server runs and /readyz reports no failure. */
   readonly isHealthy: boolean
-  /** Why the server is not healthy: failed checks of /readyz, or why the server does not respond. */
+  /** Why the server is not healthy: failed checks of /readyz, or why it or its API cannot be read. */
   readonly problems: readonly string[]
   readonly server?: RunningProcess
   readonly store?: StoreStatus
