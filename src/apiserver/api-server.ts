@@ -107,7 +107,7 @@ const LIMITS: Limits = { watchesMax: 10_000, userWatchesMax: 1_000 }
 export interface ApiServer {
   handle(request: ApiRequest): Promise<ApiResponse>
   /** Ends the watches whose credentials no longer authenticate their user. Returns their number. */
-  endUnauthenticatedWatches(): number
+  endUnauthenticatedStreams(): number
   readonly resources: Resources
   readonly health: Health
   readonly metrics: ApiMetrics
@@ -351,7 +351,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
 
   return {
     handle,
-    endUnauthenticatedWatches: () => openStreams.endUnauthenticated(),
+    endUnauthenticatedStreams: () => openStreams.endUnauthenticated(),
     resources,
     health,
     metrics,

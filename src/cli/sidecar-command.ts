@@ -1,14 +1,11 @@
-// Adds a CSI sidecar command from a table of flags and the function that runs the sidecar, and reads the flags of its
-// monitoring endpoint.
+// Adds a CSI sidecar command from a table of flags and the function that runs the sidecar.
 import { type Command, Option } from 'commander'
 import { stowageVersion } from '../apiserver/version.ts'
-import { type ListenAddress, parseListen } from '../base/listen-address.ts'
 import { LOG_FORMATS } from '../base/log.ts'
-import { UsageError } from '../base/usage-error.ts'
 import type { SidecarRun, SidecarSettings } from '../processes/run-sidecar.ts'
 import { createProcessDeps, type ProgramDeps } from './command.ts'
 import { logFormatOption, logLevelOption } from './flags/common.ts'
-import { addFlags, type FlagTable, invalidFlag } from './flags/flag-types.ts'
+import { addFlags, type FlagTable } from './flags/flag-types.ts'
 import { addIgnoredFlags, findIgnoredFlags } from './flags/ignored-flags.ts'
 
 export interface SidecarCommand<Settings extends SidecarSettings> {
@@ -57,22 +54,4 @@ export function addSidecarCommand<Settings extends SidecarSettings>(
         sidecarDeps.log.warn({ flags: ignoredFlags }, 'these flags of the upstream sidecar have no effect here')
       await run({ settings, ...sidecarDeps, write: deps.write })
     })
-}
-
-export interface MonitoringFlags {
-  readonly httpEndpoint: string
-  readonly metricsAddress: string
-  readonly metricsPath: string
-}
-
-/** Returns the address of the monitoring endpoint, if one is configured. */
-export function readMonitoring({
-  httpEndpoint,
-  metricsAddress,
-  metricsPath,
-}: MonitoringFlags): ListenAddress | undefined {
-  if (httpEndpoint && metricsAddress) throw new UsageError('Set --http-endpoint or --metrics-address, not both.')
-  if (!metricsPath.startsWith('/')) throw invalidFlag('--metrics-path', metricsPath, 'a path such as /metrics')
-  const address = httpEndpoint || metricsAddress
-  return address ? parseListen(address) : undefined
 }

@@ -27,7 +27,7 @@ export interface Files {
   /** Creates or extends the file to `bytes` as a sparse file. */
   extend(path: string, bytes: number): Promise<void>
   /**
-   * Copies a file as a reflink if the file system supports it, otherwise as a full copy that keeps holes. Writes to
+   * Copies a file as a reflink if the file system supports it, otherwise as a full copy that preserves holes. Writes to
    * `<target>.part` and renames it, so that `target` is always complete. Fails if `target` exists. Throws NoSpaceError before
    * it starts if a full copy would leave less than `keepFreeBytes` on the disk.
    */

@@ -45,7 +45,7 @@ import { createScheduler, createSchedulerMetrics } from '../scheduler/index.ts'
 import type { LostVolumePolicy } from '../volumes/lost-volume-policy.ts'
 import type { Placement } from '../volumes/placement.ts'
 import type { UsageByClaim } from '../volumes/volume-usage.ts'
-import { type Connect, runDriverSocket } from './driver-socket.ts'
+import { type Connect, runDriverControllers } from './run-driver-controllers.ts'
 import type { ClientOf } from './server/component-clients.ts'
 
 export const CONTROLLERS = [
@@ -287,7 +287,7 @@ function prepareParts(options: ControllersOptions, registry: Registry): Controll
       async run(signal: AbortSignal) {
         await started
         const run = (servedNode: string | undefined, runSignal: AbortSignal) =>
-          runDriverSocket({ ...termDeps, ...common, address, node: servedNode }, runSignal)
+          runDriverControllers({ ...termDeps, ...common, address, node: servedNode }, runSignal)
         if (!roleOfDriver) return run(node, signal)
         const role = await Promise.race([roleOfDriver, whenAborted(signal)])
         if (!role || !roles.includes(role)) return whenAborted(signal)

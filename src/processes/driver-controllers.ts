@@ -1,4 +1,4 @@
-// Creates the controllers of one CSI driver. The callers, driver-socket.ts and run-sidecar.ts, select them by passing their
+// Creates the controllers of one CSI driver. The callers, run-driver-controllers.ts and run-sidecar.ts, select them by passing their
 // options.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { InProcessComponent } from '../apiserver/index.ts'

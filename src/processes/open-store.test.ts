@@ -32,7 +32,11 @@ describe('explainEtcdError', () => {
   it.each([
     ['connect ECONNREFUSED 127.0.0.1:2379', 'the connection was refused. Is etcd running there?'],
     ['getaddrinfo ENOTFOUND etcd.example', 'the host name cannot be resolved'],
-    ['self-signed certificate in certificate chain', 'Check --etcd-ca'],
+    [
+      'self-signed certificate in certificate chain',
+      'the TLS connection failed (self-signed certificate in certificate chain). Check --etcd-ca',
+    ],
+    ['write EPROTO: SSL routines:ssl3_get_record:wrong version number', 'etcd does not use TLS there'],
     ['read ECONNRESET', 'Does etcd need TLS (etcds://)?'],
     ['something else', 'something else'],
   ])('names the endpoint and explains the error %j', (message, problem) => {

@@ -106,9 +106,10 @@ export function explainEtcdError({ endpoints, isEncrypted }: EtcdLocation, error
   const problems: readonly [RegExp, string][] = [
     [/ECONNREFUSED/, 'the connection was refused. Is etcd running there?'],
     [/ENOTFOUND|EAI_AGAIN|Name resolution failed/, 'the host name cannot be resolved.'],
+    [/wrong version number|packet length too long/i, 'etcd does not use TLS there. Use etcd:// instead of etcds://.'],
     [
       /certificate|self[- ]signed|SSL|TLS/i,
-      'the certificate of etcd is not trusted. Check --etcd-ca, --etcd-cert and --etcd-key.',
+      `the TLS connection failed (${message}). Check --etcd-ca, --etcd-cert and --etcd-key.`,
     ],
     [
       /ECONNRESET|socket hang up|Connection dropped/,

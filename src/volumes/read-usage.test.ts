@@ -85,7 +85,7 @@ describe('usage of volumes', () => {
     expect([...report.byClaim]).toEqual([['shop/orders', { usedBytes: 7, freeBytes: 3, inodes: 10, inodesUsed: 2 }]])
     expect([...report.nodeProblems.keys()]).toEqual(['node-2', 'node-3'])
     expect(report.nodeProblems.get('node-2')).toMatch(/^the response of its kubelet is not valid: /)
-    expect(report.nodeProblems.get('node-3')).toBe('its kubelet does not respond: connection refused')
+    expect(report.nodeProblems.get('node-3')).toBe('the statistics of its kubelet cannot be read: connection refused')
     expect(report).not.toHaveProperty('missingRule')
   })
 

@@ -77,7 +77,7 @@ async function readKubelet(node: string, { transport, signal }: UsageDeps): Prom
     if (error instanceof SyntaxError)
       return { is: 'failed', message: `the response of its kubelet is not valid: ${error.message}` }
     if (!(error instanceof ApiError)) throw error
-    return { is: 'failed', message: `its kubelet does not respond: ${error.message}` }
+    return { is: 'failed', message: `the statistics of its kubelet cannot be read: ${error.message}` }
   }
 }
 

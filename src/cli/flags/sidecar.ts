@@ -1,8 +1,9 @@
 // Flags that all CSI sidecars share. They have the same names as in the upstream sidecars.
+import { type ListenAddress, parseListen } from '../../base/listen-address.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import type { SidecarSettings } from '../../processes/run-sidecar.ts'
 import { checkLeaseTimes } from '../../runtime/lease-times.ts'
-import { booleanFlag, durationFlag, labelsFlag, numberFlag, rateFlag, textFlag } from './flag-types.ts'
+import { booleanFlag, durationFlag, invalidFlag, labelsFlag, numberFlag, rateFlag, textFlag } from './flag-types.ts'
 
 /** Flags for the connections to the driver and the API server. */
 export const CONNECTION_FLAGS = {
@@ -69,4 +70,22 @@ export const MONITORING_FLAGS = {
   ),
   metricsAddress: textFlag('--metrics-address', '', 'deprecated alias of --http-endpoint'),
   metricsPath: textFlag('--metrics-path', '/metrics', 'HTTP path of the metrics'),
+}
+
+export interface MonitoringFlags {
+  readonly httpEndpoint: string
+  readonly metricsAddress: string
+  readonly metricsPath: string
+}
+
+/** Returns the address of the monitoring endpoint, if one is configured. */
+export function readMonitoring({
+  httpEndpoint,
+  metricsAddress,
+  metricsPath,
+}: MonitoringFlags): ListenAddress | undefined {
+  if (httpEndpoint && metricsAddress) throw new UsageError('Set --http-endpoint or --metrics-address, not both.')
+  if (!metricsPath.startsWith('/')) throw invalidFlag('--metrics-path', metricsPath, 'a path such as /metrics')
+  if (httpEndpoint) return parseListen(httpEndpoint, '--http-endpoint')
+  return metricsAddress ? parseListen(metricsAddress, '--metrics-address') : undefined
 }

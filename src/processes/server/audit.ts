@@ -29,7 +29,7 @@ export interface AuditSettings {
   readonly maxBackup: number
 }
 
-export interface OpenAudit {
+export interface ServerAudit {
   readonly audit: Audit
   registerMetrics(registry: Registry): void
   /** Flushes the buffered events and closes the log. */
@@ -43,7 +43,7 @@ export interface OpenAuditOptions {
   readonly log: Logger
 }
 
-export async function openAudit({ settings, dataDir, clock, log }: OpenAuditOptions): Promise<OpenAudit> {
+export async function openAudit({ settings, dataDir, clock, log }: OpenAuditOptions): Promise<ServerAudit> {
   const policy = settings.policyFile === undefined ? await defaultAuditPolicy() : await readPolicy(settings.policyFile)
   const sink = await openSink(settings, dataDir, clock)
   const auditLog = createAuditLog({ sink, clock, log })

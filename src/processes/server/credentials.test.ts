@@ -30,7 +30,7 @@ it('SYS-22 renews a serving certificate before it expires, and serves it without
   const servedCerts: string[] = []
   await credentials.follow({
     listener: { setCertificates: ({ servingCert }) => void servedCerts.push(servingCert) },
-    server: { endUnauthenticatedWatches: () => 0 },
+    server: { endUnauthenticatedStreams: () => 0 },
     onRenewed: async (pki) => void renewals.push(pki),
     signal: stop.signal,
   })

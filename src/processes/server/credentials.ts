@@ -1,5 +1,5 @@
 // Loads or creates a server's credentials, and keeps them current while it runs: reloads tokens, certificates and revocations
-// when their files change, closes watches whose credentials are no longer valid, and renews certificates before they expire.
+// when their files change, ends watches and other streams whose credentials are no longer valid, and renews certificates before they expire.
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -30,13 +30,13 @@ const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1_000
 /** What `follow` updates, and when it stops. */
 export interface FollowOptions {
   readonly listener: Pick<HttpsListener, 'setCertificates'>
-  readonly server: Pick<ApiServer, 'endUnauthenticatedWatches'>
+  readonly server: Pick<ApiServer, 'endUnauthenticatedStreams'>
   /** Called after certificates have been renewed. */
   onRenewed(pki: Pki): Promise<void>
   readonly signal: AbortSignal
 }
 
-export interface OpenCredentials {
+export interface ServerCredentials {
   readonly pki: Pki
   /** Creates an authenticator for client certificates, then tokens in tokens.json, then tokens of the other authenticators. */
   createAuthenticator(
@@ -56,7 +56,7 @@ export interface OpenCredentialsOptions {
 }
 
 /** Loads a server's credentials, and creates or renews them where necessary. */
-export async function openCredentials({ dir, hosts, clock, log }: OpenCredentialsOptions): Promise<OpenCredentials> {
+export async function openCredentials({ dir, hosts, clock, log }: OpenCredentialsOptions): Promise<ServerCredentials> {
   const load = async (): Promise<Pki> => {
     const loadedPki = await loadOrCreatePki({ dir, hosts, clock })
     for (const { file, reason } of loadedPki.writtenFiles) log.info({ file, reason }, 'credentials written')
@@ -121,8 +121,8 @@ async function watchCredentials(options: WatchCredentialsOptions): Promise<void>
     const onChange = async () => {
       try {
         await apply()
-        const endedWatchCount = server.endUnauthenticatedWatches()
-        log.info({ files, ...(endedWatchCount > 0 ? { endedWatches: endedWatchCount } : {}) }, 'credentials reloaded')
+        const endedStreamCount = server.endUnauthenticatedStreams()
+        log.info({ files, ...(endedStreamCount > 0 ? { endedStreams: endedStreamCount } : {}) }, 'credentials reloaded')
       } catch (error) {
         log.error(
           { files, reason: (error as Error).message },

@@ -143,7 +143,7 @@ const DEFAULT_NODES_SHARED = 1
 
 export async function serve(options: ServeOptions): Promise<void> {
   const { dataDir, clock, random, log, signal } = options
-  const gates = asUsageError(() => parseFeatureGates(options.featureGates))
+  const gates = asUsageError(() => parseFeatureGates(options.featureGates), '--feature-gates')
   const runtimeConfig = asUsageError(() => parseRuntimeConfig(options.runtimeConfig, ALL_KINDS))
   const location = parseStore(options.store)
   const isStoreShared = location.is === 'etcd'

@@ -71,7 +71,7 @@ const formatOf = ({ output }: BackupFlags): OutputFormat => (output === '-' ? 't
 const fileOptionsOf = ({ dataDir, pkiDir, withEncryptionKey }: BackupFlags) => ({
   dataDir: parseDataDir(dataDir),
   pkiDir,
-  hasEncryptionKey: withEncryptionKey === true,
+  includesEncryptionKey: withEncryptionKey === true,
 })
 
 const formatKeyNote = (keyFile: string | undefined): string =>

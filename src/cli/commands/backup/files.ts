@@ -11,7 +11,7 @@ export interface FileOptions {
   /** Default: in the data directory. */
   readonly pkiDir?: string
   /** Whether to include the key that encrypts Secrets. Default: false, so that the backup alone does not reveal them. */
-  readonly hasEncryptionKey?: boolean
+  readonly includesEncryptionKey?: boolean
 }
 
 export interface BackupFiles {
@@ -28,7 +28,7 @@ export const DATA_FILES: readonly string[] = ['admin.kubeconfig', 'volumes.id']
 export async function findFiles({
   dataDir,
   pkiDir = join(dataDir, 'pki'),
-  hasEncryptionKey,
+  includesEncryptionKey,
 }: FileOptions): Promise<BackupFiles> {
   if (!(await listNames(join(dataDir, 'store'))).includes(STORE_FILE)) {
     throw new UsageError(
@@ -43,7 +43,7 @@ export async function findFiles({
   }))
   // Skip temporary files: a file that is being replaced is written as *.tmp first.
   const credentials = (await listNames(pkiDir)).filter((name) => !name.endsWith('.tmp'))
-  const omitsKey = credentials.includes(ENCRYPTION_FILE) && !hasEncryptionKey
+  const omitsKey = credentials.includes(ENCRYPTION_FILE) && !includesEncryptionKey
   const pkiFiles = credentials
     .filter((name) => name !== ENCRYPTION_FILE || !omitsKey)
     .map((name) => ({ name: join('pki', name), path: join(pkiDir, name) }))

@@ -69,9 +69,7 @@ function buildTemplate(
  */
 export function checkGroup({ name, node, capacities }: NodeGroup, { nodes, classes }: Snapshot): void {
   if (capacities.length === 0)
-    throw new UsageError(
-      `The group ${name} has no CSIStorageCapacity about its own nodes: there is nothing to publish.`,
-    )
+    throw new UsageError(`The group ${name} has no CSIStorageCapacity for its own nodes: there is nothing to publish.`)
   const classNames = classes.map(({ metadata }) => metadata.name)
   for (const { storageClassName, nodeTopology } of capacities) {
     if (!classNames.includes(storageClassName)) {
@@ -88,8 +86,8 @@ export function checkGroup({ name, node, capacities }: NodeGroup, { nodes, class
     const selected = nodes.find(({ metadata }) => matchesLabels(selector, metadata.labels))
     if (selected)
       throw new UsageError(
-        `The topology ${topology} of the group ${name} selects the node ${selected.metadata.name}, for which its driver ` +
-          'reports capacity. Use a label value that no node has.',
+        `The topology ${topology} of the group ${name} also selects the existing node ${selected.metadata.name}, for which the ` +
+          'scheduler would use the capacity. Use a label value that no node has.',
       )
   }
 }

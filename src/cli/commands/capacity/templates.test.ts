@@ -144,7 +144,7 @@ describe('stowage capacity templates', () => {
     [{ className: 'locl' }, 'The class locl of the group large does not exist. Similar names: local.'],
     [
       { value: 'n1' },
-      'selects the node n1, for which its driver reports capacity. Use a label value that no node has.',
+      'also selects the existing node n1, for which the scheduler would use the capacity. Use a label value that no node has.',
     ],
     [{ label: 'other' }, 'does not select the Node large of the group: add the label to it.'],
   ])('PLUS-17 rejects the group %j', async (group, message) => {

@@ -8,7 +8,7 @@ import type { PrintedComponent } from '../rbac/select-rules.ts'
 import type { VersionResponse } from './probe-server.ts'
 
 export const FINDING_STATUSES = ['ok', 'warning', 'error', 'unknown'] as const
-/** `unknown` means that the check could not read its objects. */
+/** `unknown` means that nothing was checked, for example because the user may not read the objects. */
 export type FindingStatus = (typeof FINDING_STATUSES)[number]
 
 export interface Finding {
@@ -35,7 +35,7 @@ export interface DoctorContext {
   readonly cluster: Cluster
   readonly connection: Connection
   readonly clock: Clock
-  /** The API server's first response. */
+  /** The API server's first response. Has only the times if the server cannot be reached. */
   readonly server: VersionResponse
   /** The CSI driver to check. Absent for all drivers. */
   readonly driver?: string

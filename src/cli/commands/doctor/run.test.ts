@@ -319,7 +319,7 @@ describe('stowage doctor', () => {
     })
     expect(await runDoctor('--kubeconfig', kubeconfig, '--as', ACCOUNT)).toMatchObject({
       code: 2,
-      err: expect.stringContaining('Set --component with --as'),
+      err: expect.stringContaining('--as and --features require --component'),
     })
   })
 

@@ -101,7 +101,7 @@ async function examineWithoutServer(context: DoctorContext, failure: ApiError): 
   return createReport(context, checks)
 }
 
-/** Reads what the driver reports. A driver that does not respond is a finding, not an error of the command. */
+/** Reads what the driver reports. A failed call is a finding, not an error of the command. */
 async function readSocket(
   address: string,
   { clock, signal }: Pick<DoctorDeps, 'clock' | 'signal'>,
@@ -120,7 +120,7 @@ async function readSocket(
 function readSubject({ component, features, namespace, as: user }: DoctorFlags): Subject | undefined {
   if (component === undefined) {
     if (user !== undefined || features !== undefined)
-      throw new UsageError('Set --component with --as and --features: it selects the permissions to check.')
+      throw new UsageError('--as and --features require --component, which selects the permissions to check.')
     return undefined
   }
   selectRules(component, features) // rejects unknown features

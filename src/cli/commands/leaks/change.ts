@@ -34,7 +34,7 @@ export interface ChangeDeps extends FindDeps {
   onChange?(change: Change): void
 }
 
-const CHANGED_REASONS: Readonly<Record<ChangeAction, ReadonlySet<Leak['reason']>>> = {
+const CHANGEABLE_REASONS: Readonly<Record<ChangeAction, ReadonlySet<Leak['reason']>>> = {
   adopt: new Set(['VolumeWithoutPV']),
   delete: new Set(['VolumeWithoutPV', 'SnapshotWithoutContent']),
 }
@@ -51,7 +51,7 @@ export function selectCandidates(
   { report, cluster }: LeakCheck,
   { action, namedHandles, className }: ChangeRequest,
 ): Leak[] {
-  const changeable = report.leaks.filter(({ reason }) => CHANGED_REASONS[action].has(reason))
+  const changeable = report.leaks.filter(({ reason }) => CHANGEABLE_REASONS[action].has(reason))
   for (const handle of namedHandles) {
     const leak = changeable.find((candidate) => candidate.handle === handle)
     if (!leak) throw new UsageError(`"${handle}" is not a leak that --${action} can change. Nothing was changed.`)

@@ -37,7 +37,7 @@ export const addLeaks: AddCommand = (program, deps) => {
       '--claim <namespace/name>',
       'with --adopt and one handle, claim for which the PV is reserved (default: default/NAME with the name of the PV)',
     )
-    .option('--grace-period <duration>', 'leave volumes that are younger than this', '2m')
+    .option('--grace-period <duration>', 'leave volumes and snapshots that are younger than this', '2m')
     .option('--yes', 'change without asking')
     .option('--dry-run', 'print what would be adopted or deleted, and change nothing')
     .addOption(kubeconfigOption())

@@ -8,7 +8,7 @@ import { checkUnlisted } from './check-volumes.ts'
 import { type Cluster, readCluster } from './cluster.ts'
 import { compareDriver, type Leak, REASONS } from './compare.ts'
 import { type DriverProcess, type Inventory, readInventories } from './inventory.ts'
-import { isStillRecorded, type Machine, readHost } from './machine.ts'
+import { isStillRecorded, type Machine, readMachine } from './machine.ts'
 
 export interface FindDeps {
   readonly client: Pick<Client, 'list'>
@@ -73,7 +73,7 @@ export async function checkOnce(
 ): Promise<LeakCheck> {
   const call = { timeoutMs: CALL_TIMEOUT_MS, signal }
   const inventories = await readInventories(processes, call)
-  const machine = await readHost(processes)
+  const machine = await readMachine(processes)
   const cluster = await readCluster(client, signal)
   const drivers: DriverSummary[] = []
   const leaks: Leak[] = []

@@ -51,7 +51,7 @@ export interface Machine {
 }
 
 /** Snapshots in pools are omitted, because the driver lists them. */
-export async function readHost(processes: readonly DriverProcess[]): Promise<Machine> {
+export async function readMachine(processes: readonly DriverProcess[]): Promise<Machine> {
   const pools = processes.flatMap(({ pool }) => pool ?? [])
   const roots = [...new Set(processes.flatMap(({ nodeRoot }) => nodeRoot ?? []))]
   const records = (await Promise.all(pools.map(readRecords))).flat()

@@ -15,7 +15,7 @@ export interface DriverSelection {
   readonly dataDir: string
 }
 
-export interface OpenDrivers {
+export interface DriverConnections {
   readonly processes: readonly DriverProcess[]
   /** Why found sockets were skipped. */
   readonly problems: readonly string[]
@@ -29,7 +29,7 @@ const IDENTIFY_TIMEOUT_MS = 10_000
 export async function openDrivers(
   { driver, addresses, dataDir }: DriverSelection,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
-): Promise<OpenDrivers> {
+): Promise<DriverConnections> {
   const places =
     addresses.length > 0
       ? await Promise.all(addresses.map((address) => describeSocket(address)))

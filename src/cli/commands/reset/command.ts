@@ -22,7 +22,7 @@ export const addReset: AddCommand = (program, deps) => {
     .addHelpText('after', '\nExamples:\n  stowage reset --dry-run\n  stowage reset --data-dir /var/lib/stowage --yes\n')
     .action(async (flags) => {
       const { planReset, reset } = await import('./reset.ts')
-      const { formatPlan, formatResult } = await import('./format-plan.ts')
+      const { formatPlan, formatResult } = await import('./format-reset.ts')
       const isText = flags.output === 'text'
       const options = {
         dataDir: parseDataDir(flags.dataDir),

@@ -72,9 +72,9 @@ const idOf = (path: string): string => basename(path).replace(/\.(img|json)$/, '
 const hasKeptVolumes = (dir: string, keptPaths: ReadonlySet<string>): boolean =>
   [...keptPaths].some((path) => path.startsWith(`${dir}/`))
 
-async function deleteEntries(dir: string, isDeleted: (path: string) => boolean): Promise<void> {
+async function deleteEntries(dir: string, shouldDelete: (path: string) => boolean): Promise<void> {
   const paths = (await listNames(dir)).map((name) => join(dir, name))
-  for (const path of paths.filter(isDeleted)) await removeTree(path)
+  for (const path of paths.filter(shouldDelete)) await removeTree(path)
 }
 
 /** Keeps a directory that has entries, is a mount point, or is in a directory that this user may not change. */

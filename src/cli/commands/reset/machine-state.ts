@@ -23,7 +23,7 @@ export interface MachineState {
 }
 
 /** `dataDir` must not contain symbolic links: the kernel reports resolved paths. */
-export async function readHostState(dataDir: string): Promise<MachineState> {
+export async function readMachineState(dataDir: string): Promise<MachineState> {
   const nodesDir = join(dataDir, 'nodes')
   const nodes = await readdir(nodesDir).catch(() => [])
   const outerDirs = (await Promise.all(nodes.map((node) => findProbeDirectories(join(nodesDir, node, 'pool'))))).flat()

@@ -5,7 +5,7 @@ import type { Clock } from '../../../base/clock.ts'
 import { type Host, openHost } from '../../../host/index.ts'
 import { isRunning, signalProcess } from '../../../host/process-identity.ts'
 import { removePodCgroups } from '../../../nodeagent/commands/cgroup.ts'
-import { type MachineState, readHostState } from './machine-state.ts'
+import { type MachineState, readMachineState } from './machine-state.ts'
 import { findMountUsers } from './mount-users.ts'
 import type { OrphanedProcess } from './orphaned-processes.ts'
 
@@ -29,7 +29,7 @@ export async function releaseMachine(dataDir: string, { clock }: { readonly cloc
   const endMs = clock.monotonicMs() + RELEASE_MS_MAX
   const [pids, targets, devices, podUids] = [new Set<number>(), new Set<string>(), new Set<string>(), new Set<string>()]
   for (;;) {
-    const state = await readHostState(dataDir)
+    const state = await readMachineState(dataDir)
     requireNoForeignMounts(state)
     for (const uid of state.podUids) podUids.add(uid)
     for (const { pid } of state.processes) pids.add(pid)

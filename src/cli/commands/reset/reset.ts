@@ -11,7 +11,7 @@ import { lockDirectory } from '../../../store/files/directory-lock.ts'
 import { readAddedContexts, removeAddedContexts } from '../kubeconfig/merge.ts'
 import { requireUnusedStore, sendSignal, waitForExit } from '../stop/stop-server.ts'
 import { deleteData, findForeignEntries, isDataDirectory, listNames } from './data-files.ts'
-import { readHostState } from './machine-state.ts'
+import { readMachineState } from './machine-state.ts'
 import { type ReleaseCounts, releaseMachine, requireNoForeignMounts } from './release-machine.ts'
 import { readStoredObjects } from './stored-objects.ts'
 import { findVolumes, type StoreContent, type VolumeOnDisk } from './volumes-on-disk.ts'
@@ -52,7 +52,7 @@ const KILL_MS_MAX = 5_000
  */
 export async function planReset(options: ResetOptions): Promise<ResetPlan> {
   const dataDir = await realpath(options.dataDir).catch(() => options.dataDir)
-  const state = await readHostState(dataDir)
+  const state = await readMachineState(dataDir)
   requireNoForeignMounts(state)
   const { processes, mounts, loops } = state
   const names = await listNames(dataDir)
@@ -99,7 +99,7 @@ export async function reset(
   const content = await readStore(dataDir, clock)
   const lock = await lockStore(dataDir)
   try {
-    const { outerDirs } = await readHostState(dataDir)
+    const { outerDirs } = await readMachineState(dataDir)
     const releaseCounts = await releaseMachine(dataDir, { clock })
     const { deletedVolumes, keptVolumes } = divideVolumes(await findVolumes(dataDir, content), { includesRetained })
     const problems = await removeAddedContexts(dataDir, { clock })

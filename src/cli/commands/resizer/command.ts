@@ -15,8 +15,14 @@ import {
   readGates,
   textFlag,
 } from '../../flags/flag-types.ts'
-import { CONNECTION_FLAGS, checkElectionFlags, ELECTION_FLAGS, MONITORING_FLAGS } from '../../flags/sidecar.ts'
-import { addSidecarCommand, readMonitoring } from '../../sidecar-command.ts'
+import {
+  CONNECTION_FLAGS,
+  checkElectionFlags,
+  ELECTION_FLAGS,
+  MONITORING_FLAGS,
+  readMonitoring,
+} from '../../flags/sidecar.ts'
+import { addSidecarCommand } from '../../sidecar-command.ts'
 
 export const RESIZER_FLAGS = {
   ...CONNECTION_FLAGS,

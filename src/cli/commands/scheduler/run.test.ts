@@ -60,7 +60,7 @@ it.each([
   [{ capacityReservation: 'maybe' }, '--capacity-reservation "maybe": expected on or off'],
   [{ bindTimeoutSeconds: '-1' }, '--bind-timeout-seconds "-1": expected a whole number, 0 or more'],
   [{ schedulerNames: 'a,,b' }, '--scheduler-names "a,,b": expected names separated by commas'],
-  [{ featureGates: 'Nonsense=true' }, 'unknown feature gate "Nonsense"'],
+  [{ featureGates: 'Nonsense=true' }, '--feature-gates: unknown feature gate "Nonsense"'],
 ])('SYS-12 parseSchedulerFlags rejects %j with a usage error', (flags, message) => {
   expect(() => parseSchedulerFlags(flags)).toThrow(UsageError)
   expect(() => parseSchedulerFlags(flags)).toThrow(message)

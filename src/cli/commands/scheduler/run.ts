@@ -1,7 +1,7 @@
 // Runs `stowage scheduler`: the scheduler of `stowage up` in a separate process, against any API server. It does not
 // include the ephemeral volume controller.
 import { parseFeatureGates } from '../../../api/feature-gates.ts'
-import { UsageError } from '../../../base/usage-error.ts'
+import { asUsageError, UsageError } from '../../../base/usage-error.ts'
 import { schedulerLeases } from '../../../processes/lease-names.ts'
 import { type RemoteFlags, runRemote } from '../../../processes/run-remote.ts'
 import type { ProcessDeps } from '../../../runtime/index.ts'
@@ -54,15 +54,11 @@ export function parseSchedulerFlags(flags: Partial<SchedulerFlags>) {
       `--bind-timeout-seconds ${JSON.stringify(bindTimeoutSeconds)}: expected a whole number, 0 or more`,
     )
   }
-  try {
-    return {
-      schedulerNames: names,
-      reservesCapacity: capacityReservation === 'on',
-      defaultPlacement: parsePlacementFlag(flags.placement),
-      bindTimeoutMs: seconds * 1_000,
-      gates: parseFeatureGates(featureGates),
-    }
-  } catch (error) {
-    throw new UsageError((error as Error).message)
+  return {
+    schedulerNames: names,
+    reservesCapacity: capacityReservation === 'on',
+    defaultPlacement: parsePlacementFlag(flags.placement),
+    bindTimeoutMs: seconds * 1_000,
+    gates: asUsageError(() => parseFeatureGates(featureGates), '--feature-gates'),
   }
 }

@@ -7,7 +7,7 @@ import { IGNORED_FLAGS, SIDECAR_FLAGS } from './flags.ts'
 export const UPSTREAM_SIDECARS = ['provisioner', 'resizer', 'attacher', 'health-monitor'] as const
 export type UpstreamSidecar = (typeof UPSTREAM_SIDECARS)[number]
 
-/** The names of their images. */
+/** The image names of the upstream sidecars. */
 export const IMAGE_NAMES: Readonly<Record<UpstreamSidecar, string>> = {
   provisioner: 'csi-provisioner',
   resizer: 'csi-resizer',
@@ -42,7 +42,7 @@ export function mergeArguments(sidecarArguments: SidecarArguments): MergedArgume
   const isElecting = args.includes('--leader-election')
   if (!isElecting)
     notes.push(
-      'Without --leader-election, let no pod of the old version run beside one of the new: use strategy Recreate.',
+      'Without --leader-election, pods of the old and the new version must not run at the same time: use strategy Recreate.',
     )
   return {
     args: ['sidecar', `--controllers=${sidecars.join()}`, ...args, ...(isElecting ? ['--hold-upstream-leases'] : [])],

@@ -150,7 +150,9 @@ describe('stowage sidecar --print-replacement', () => {
   })
 
   it('PLUS-5 notes the required update strategy if there is no leader election', () => {
-    expect(replaceContainers(aPod('[]'), 'stowage:1')).toContain('# Without --leader-election, let no pod of the old')
+    expect(replaceContainers(aPod('[]'), 'stowage:1')).toContain(
+      '# Without --leader-election, pods of the old and the new version must not run at the same time',
+    )
   })
 
   it('PLUS-5 merges feature gates, including those of a repeated flag', () => {

@@ -7,7 +7,7 @@ import { UsageError } from '../../../base/usage-error.ts'
 import { keyOfObject } from '../../../client/index.ts'
 import { changeNodes, groupLike, type NodeGroup, type Scenario, type Snapshot } from '../../../diagnosis/index.ts'
 import { SCHEDULER_NAMES } from '../../../scheduler/index.ts'
-import { listNames } from '../../list-names.ts'
+import { formatNames } from '../../format-names.ts'
 import type { DecodeContext } from '../../manifests/decode-manifest.ts'
 import { readNodeGroup } from '../../manifests/node-group-file.ts'
 import { requireNode } from '../../require-node.ts'
@@ -94,11 +94,11 @@ function collectNotes(
   const foreignNames = [...schedulerNames].filter((name) => !(SCHEDULER_NAMES as readonly string[]).includes(name))
   return [
     ...(uncontrolledPods.length > 0
-      ? [`No controller recreates these pods of removed or drained nodes: ${listNames(uncontrolledPods)}.`]
+      ? [`No controller recreates these pods of removed or drained nodes: ${formatNames(uncontrolledPods)}.`]
       : []),
     ...(foreignNames.length > 0
-      ? [`Pods of the scheduler ${listNames(foreignNames)} are placed with the rules of the Stowage scheduler.`]
+      ? [`Pods of the scheduler ${formatNames(foreignNames)} are placed with the rules of the Stowage scheduler.`]
       : []),
-    ...(skipped.length > 0 ? [`Objects that the simulation ignores: ${listNames(skipped)}.`] : []),
+    ...(skipped.length > 0 ? [`Objects that the simulation ignores: ${formatNames(skipped)}.`] : []),
   ]
 }

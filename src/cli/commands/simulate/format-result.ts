@@ -59,7 +59,7 @@ function formatRejected({ rejected }: SimulationResult, options: { readonly hasC
   const others = rejected.length - diagnosed.length
   const trees = diagnosed.slice(0, ROWS_MAX).map((diagnosis) => formatTree(diagnosis, options))
   const omittedCount = diagnosed.length - trees.length + others
-  return `${trees.join('')}${omittedCount > 0 ? `… and ${omittedCount} more that are not placed for similar causes, with -o json\n` : ''}`
+  return `${trees.join('')}${omittedCount > 0 ? `… and ${omittedCount} more that do not fit, with -o json\n` : ''}`
 }
 
 function formatNodes({ nodes, placed }: SimulationResult): string {

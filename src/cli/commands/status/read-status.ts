@@ -10,7 +10,7 @@ import { storeDirOf } from '../../../processes/open-store.ts'
 import { kubeconfigOf } from '../../../processes/server/data-directory.ts'
 import { findRunningServer, readServerRecord, type ServerRecord } from '../../../processes/server/server-record.ts'
 import { STORE_FILE } from '../../../store/index.ts'
-import { readHostState } from '../reset/machine-state.ts'
+import { readMachineState } from '../reset/machine-state.ts'
 import { isStoreInUse } from '../stop/stop-server.ts'
 import { type ApiStatus, queryServer } from './query-server.ts'
 
@@ -60,7 +60,7 @@ export async function readStatus({
   const server = await findRunningServer(dataDir)
   const pkiDir = server?.pkiDir ?? join(dataDir, 'pki')
   const fileBytes = await sizeOf(join(storeDirOf(dataDir), STORE_FILE))
-  const { processes, mounts, loops } = await readHostState(await realpath(dataDir).catch(() => dataDir))
+  const { processes, mounts, loops } = await readMachineState(await realpath(dataDir).catch(() => dataDir))
   const commonFields = {
     dataDir,
     certificates: await readCertificates(pkiDir, clock),

@@ -114,5 +114,5 @@ function formatMissing({ missingRecords, missingRevisions = [] }: CheckResult): 
     last === undefined ? `from ${first} on` : first === last ? `${first}` : `${first} to ${last}`,
   )
   const count = missingRecords.countMax === 1 ? 'up to 1 record' : `up to ${missingRecords.countMax} records`
-  return [...lines, `  ${count} of which nothing was found, with revisions among these: ${ranges.join(', ')}`]
+  return [...lines, `  ${count} missing, with revisions among these: ${ranges.join(', ')}`]
 }

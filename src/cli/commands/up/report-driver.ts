@@ -108,7 +108,7 @@ function formatRecovered({ driver, node, pid }: Extract<DriverReport, { is: 'rec
 const formatRow = ([name, text]: readonly [string, string]): string => `  ${name.padEnd(12)}${text}\n`
 
 function formatNode({ host, node, pid }: InstanceReport): string {
-  if (host === undefined) return `none runs here${pid === undefined ? '' : `, pid ${pid}`}`
+  if (host === undefined) return `none in this process${pid === undefined ? '' : `, pid ${pid}`}`
   if (!node) return `not registered on ${host}`
   const topology = Object.entries(node.segments).map(([key, value]) => `${key}=${value}`)
   const texts = [

@@ -78,7 +78,7 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
     .addOption(
       new Option(
         '--expansion-quota <size>',
-        'size that quota charges after an expansion is lowered; see docs/explanation/quota.md',
+        'size that quota charges after the request of a claim is lowered; see docs/explanation/quota.md',
       )
         .choices(EXPANSION_QUOTAS)
         .default('high-water-mark'),

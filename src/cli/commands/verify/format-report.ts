@@ -36,7 +36,7 @@ export function formatVerifyReport(report: VerifyReport, options: FormatOptions)
     '',
     ...checks.map((check) => formatLine(check, options)),
     '',
-    ...checks.filter(isViolation).flatMap((check) => formatViolation(check, options)),
+    ...checks.filter(hasFinding).flatMap((check) => formatFinding(check, options)),
     ...(leftovers.length > 0 ? ['Left behind:', ...leftovers.map((text) => `  ${text}`), ''] : []),
     ...(stopped === undefined ? [] : [`The verification ended early: ${stopped}`, '']),
     `${counts.passed} passed, ${counts.violated} violated, ${counts.advice} advice, ${counts['not applicable']} not applicable, ` +
@@ -45,7 +45,7 @@ export function formatVerifyReport(report: VerifyReport, options: FormatOptions)
   return `${lines.join('\n')}\n`
 }
 
-const isViolation = ({ status }: CheckResult): boolean => status === 'violated' || status === 'advice'
+const hasFinding = ({ status }: CheckResult): boolean => status === 'violated' || status === 'advice'
 
 function formatLine({ id, title, status, message }: CheckResult, { hasColors }: FormatOptions): string {
   const symbol = paint(SYMBOLS[status], COLORS[status], hasColors)
@@ -53,7 +53,7 @@ function formatLine({ id, title, status, message }: CheckResult, { hasColors }: 
   return `${symbol} ${id}: ${title}${reason}`
 }
 
-function formatViolation(check: CheckResult, { hasColors, replayCommand }: FormatOptions): string[] {
+function formatFinding(check: CheckResult, { hasColors, replayCommand }: FormatOptions): string[] {
   const { id, title, rule, status, message = '', calls = [] } = check
   return [
     `${paint(SYMBOLS[status], COLORS[status], hasColors)} ${id}: ${title}`,

@@ -66,8 +66,8 @@ export async function runVerify(flags: VerifyFlags, deps: VerifyDeps): Promise<v
     ),
   )
   function addReplay(check: VerifyReport['checks'][number]) {
-    const isViolated = check.status === 'violated' || check.status === 'advice'
-    return isViolated ? { ...check, replay: replayCommand(check.id) } : check
+    const hasFinding = check.status === 'violated' || check.status === 'advice'
+    return hasFinding ? { ...check, replay: replayCommand(check.id) } : check
   }
   if (deps.signal.aborted) throw new ExitError(INTERRUPTED_EXIT_CODE)
   if (report.counts.violated > 0) throw new ExitError(1)

@@ -16,7 +16,7 @@ import {
 } from '../../../diagnosis/index.ts'
 import type { ProgramDeps } from '../../command.ts'
 import { ExitError } from '../../exit-error.ts'
-import { listNames } from '../../list-names.ts'
+import { formatNames } from '../../format-names.ts'
 import { loadValueFormatter, type OutputFormat } from '../../output/format-output.ts'
 import { followObject } from './follow.ts'
 import { formatTree } from './format-tree.ts'
@@ -100,7 +100,7 @@ export function toDiagnosis(result: DiagnoseResult, target: Target): Diagnosis {
     case 'diagnosed':
       return result.diagnosis
     case 'forbidden':
-      throw new UsageError(`${kind}/${name} cannot be read: you need permission to ${listNames(result.rules)}`)
+      throw new UsageError(`${kind}/${name} cannot be read: you need permission to ${formatNames(result.rules)}`)
     case 'not found':
       throw new UsageError(notFoundMessage(target, result.similarNames))
   }

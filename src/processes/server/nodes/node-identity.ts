@@ -31,7 +31,7 @@ export function createNodeIdentity({ store, clock, log, next }: NodeIdentityOpti
     /** Loads the objects that the authorizer and the authenticator depend on, and watches them until the signal is aborted. */
     async start(server: ApiServer, signal: AbortSignal): Promise<void> {
       const { objects } = server.objects
-      const onRevocation = () => void server.endUnauthenticatedWatches()
+      const onRevocation = () => void server.endUnauthenticatedStreams()
       await Promise.all([tokens.start({ objects, signal, onRevocation }), start({ objects, signal })])
     },
     /** Returns a client that acts as the node. */

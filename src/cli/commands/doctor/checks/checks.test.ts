@@ -222,10 +222,10 @@ describe('the check of driver capabilities', () => {
     ])
   })
 
-  it('PLUS-9 reports a driver that does not respond as an error, and no socket as unknown', async () => {
+  it('PLUS-9 reports a driver that cannot be read as an error, and no socket as unknown', async () => {
     const socket = { address: '/csi.sock', facts: { problem: 'connection refused' } }
     expect(await run(driverCapabilities, { socket })).toEqual([
-      'error The driver at /csi.sock does not respond: connection refused.',
+      'error The capabilities of the driver at /csi.sock cannot be read: connection refused.',
     ])
     expect(await run(driverCapabilities)).toEqual([expect.stringMatching(/^unknown Not checked/)])
   })

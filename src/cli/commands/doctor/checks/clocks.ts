@@ -1,7 +1,7 @@
 // Compares the clocks of this machine, of the API server (its Date header) and of the holders of leases (their renewals).
 import { leaseKind } from '../../../../api/kinds/lease/lease.ts'
 import { ApiError } from '../../../../api/status-error.ts'
-import { listNames } from '../../../list-names.ts'
+import { formatNames } from '../../../format-names.ts'
 import type { Check, DoctorContext, Finding } from '../check.ts'
 import { serverTimeMs, type VersionResponse } from '../probe-server.ts'
 import { describeUnreadable } from '../report.ts'
@@ -56,7 +56,7 @@ async function compareHolders({ cluster, server, clock }: DoctorContext): Promis
     }
     if (holders.size === 0) return []
     const skewMs = Math.max(...holders.values())
-    const message = `Leases are renewed up to ${Math.round(skewMs / 1_000)} s in the future, so the clocks of their holders are ahead: ${listNames([...holders.keys()])}.`
+    const message = `Leases are renewed up to ${Math.round(skewMs / 1_000)} s in the future, so the clocks of their holders are ahead: ${formatNames([...holders.keys()])}.`
     return [{ status: 'warning', message, remedy: `${REMEDY} (on the machines of the holders)` }]
   } catch (error) {
     if (error instanceof ApiError) return [describeUnreadable(error)]

@@ -3,7 +3,7 @@
 import { csiDriverKind } from '../../../../api/kinds/csi-driver/csi-driver.ts'
 import { csiNodeKind } from '../../../../api/kinds/csi-node/csi-node.ts'
 import { nodeKind } from '../../../../api/kinds/node/node.ts'
-import { listNames } from '../../../list-names.ts'
+import { formatNames } from '../../../format-names.ts'
 import type { Check, Finding } from '../check.ts'
 
 export const csiNodes: Check = {
@@ -43,7 +43,7 @@ const describeRegistered = (driver: string, count: number): Finding => ({
 const describeUnregistered = (driver: string, missingNodes: readonly string[], nodeCount: number): Finding => ({
   status: 'warning',
   object: `CSIDriver ${driver}`,
-  message: `It is not registered on ${missingNodes.length} of ${nodeCount} nodes: ${listNames(missingNodes)}. Its volumes cannot be used there.`,
+  message: `It is not registered on ${missingNodes.length} of ${nodeCount} nodes: ${formatNames(missingNodes)}. Its volumes cannot be used there.`,
   remedy: `kubectl get csinode ${missingNodes[0]} -o yaml`,
 })
 

@@ -24,8 +24,8 @@ export const driverCapabilities: Check = {
     }
     const { address, facts } = socket
     if ('problem' in facts) {
-      const message = `The driver at ${address} does not respond: ${facts.problem}.`
-      return [{ status: 'error', message, remedy: 'Start the driver, or correct --csi-address.' }]
+      const message = `The capabilities of the driver at ${address} cannot be read: ${facts.problem}.`
+      return [{ status: 'error', message, remedy: 'Check that the driver runs and that --csi-address is its socket.' }]
     }
     const findings = [
       ...(driver === facts.name ? [] : [describeOtherDriver(context, facts)]),

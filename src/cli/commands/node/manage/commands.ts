@@ -81,8 +81,8 @@ export function addManageCommands(node: Command, deps: ProgramDeps): void {
 
   add(
     'unfence',
-    'put a node that has returned back into service',
-    'Removes the taint of `stowage node fence`. Refuses while the node is not ready, or still uses volumes of pods that were removed.',
+    'return a fenced node to service',
+    'Removes the taint of `stowage node fence`. Fails while the node is not ready or still uses volumes of pods that were removed.',
     '  stowage node unfence node-1\n',
   )
     .argument(...NODE)

@@ -95,6 +95,7 @@ async function evictPod(
   try {
     const current = await client.get(podKind, { namespace, name })
     if (current.metadata.uid !== uid) return true // a new pod with the same name
+    messages.delete(uid) // the rejection of an earlier attempt
     if (current.metadata.deletionTimestamp) return false
     const deleteOptions = {
       preconditions: { uid },

@@ -10,7 +10,10 @@ import { findPods, findVolumeNames, isReady, type StoredNode } from './node-fact
 
 const TAINT = { key: OUT_OF_SERVICE_TAINT, value: 'nodeshutdown', effect: 'NoExecute' }
 
-/** Throws UsageError if the node must not be fenced: if its machine is running, its pods could write to volumes that are attached elsewhere. */
+/**
+ * Throws UsageError if the node is ready, or if the user has not confirmed that its machine is off: pods that run could write to
+ * volumes that are attached elsewhere.
+ */
 export function checkCanFence(node: StoredNode, isConfirmedOff: boolean): void {
   const { name } = node.metadata
   const reason = refusalToFence(node)

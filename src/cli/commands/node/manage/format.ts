@@ -1,6 +1,6 @@
 // Formats the plans and results of `stowage node drain` and `stowage node forget` as text.
 
-import { listNames } from '../../../list-names.ts'
+import { formatNames } from '../../../format-names.ts'
 import { formatTable } from '../../../output/table.ts'
 import type { DrainResult } from './drain.ts'
 import type { DrainPlan, DrainPod } from './plan-drain.ts'
@@ -26,7 +26,7 @@ export function formatDrainResult(plan: DrainPlan, result: DrainResult): string 
   const keptCount = plan.pods.filter(({ flag }) => flag).length
   const lines = [`Node ${plan.node} is cordoned; ${countPods(movedPods.length)} left it.`]
   for (const { pod, message } of waitingPods) lines.push(`${pod} is still there: ${message}`)
-  if (attachedVolumes.length > 0) lines.push(`Still attached: ${listNames(attachedVolumes)}.`)
+  if (attachedVolumes.length > 0) lines.push(`Still attached: ${formatNames(attachedVolumes)}.`)
   if (keptCount > 0) lines.push(`${countPods(keptCount)} stayed, see above.`)
   if (waitingPods.length + attachedVolumes.length > 0) lines.push('Run the command again to continue.')
   return `${lines.join('\n')}\n`

@@ -7,7 +7,7 @@ import { findSimilarNames, readSnapshot, type Snapshot } from '../../../../diagn
 import type { ProgramDeps } from '../../../command.ts'
 import { confirm } from '../../../confirm.ts'
 import { ExitError } from '../../../exit-error.ts'
-import { listNames } from '../../../list-names.ts'
+import { formatNames } from '../../../format-names.ts'
 import { formatOutput, type OutputFormat } from '../../../output/format-output.ts'
 import { createWorkProgress, standardError } from '../../../output/work-progress.ts'
 import { drainNode, setCordon } from './drain.ts'
@@ -61,7 +61,7 @@ function findNode({ nodes }: Snapshot, name: string): StoredNode {
   throw new ApiError(
     404,
     'NotFound',
-    `There is no node "${name}".${similar.length > 0 ? ` Similar names: ${listNames(similar)}.` : ''}`,
+    `There is no node "${name}".${similar.length > 0 ? ` Similar names: ${formatNames(similar)}.` : ''}`,
   )
 }
 
@@ -184,7 +184,7 @@ export const runForget = (name: string, flags: ForgetFlags, deps: ProgramDeps) =
 
 function describeForget(name: string, { isComplete, remainingAttachments }: ForgetResult): string {
   if (remainingAttachments.length > 0)
-    return `Node ${name} is kept until its drivers have detached ${listNames(remainingAttachments)}. Run the command again.\n`
+    return `Node ${name} is kept until its drivers have detached ${formatNames(remainingAttachments)}. Run the command again.\n`
   return isComplete
     ? `Node ${name} is forgotten.\n`
     : `Node ${name} is forgotten. Its volumes are kept, although no node can reach them. To remove them, delete their claims, the PersistentVolumes and their finalizers.\n`

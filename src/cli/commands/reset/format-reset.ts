@@ -45,7 +45,9 @@ function formatKeptVolumes(volumes: readonly VolumeOnDisk[]): string {
 }
 
 const formatForeignEntries = ({ foreignEntries }: ResetPlan): string =>
-  foreignEntries.length === 0 ? '' : `Left, because Stowage did not create it: ${foreignEntries.join(', ')}\n`
+  foreignEntries.length === 0
+    ? ''
+    : `Left, because Stowage did not create ${foreignEntries.length === 1 ? 'it' : 'them'}: ${foreignEntries.join(', ')}\n`
 
 function formatVolume({ name, claim, path, keepReason }: VolumeOnDisk): string {
   const claimNote = claim ? ` of claim ${claim}` : ''

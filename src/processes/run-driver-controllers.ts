@@ -16,7 +16,7 @@ import { type DiscoveredDriver, discoverDriver } from './discover-driver.ts'
 import { createDriverControllers, type DriverMetrics, type DriverParts } from './driver-controllers.ts'
 import type { ClientOf } from './server/component-clients.ts'
 
-export interface DriverSocketOptions extends ControllerDeps {
+export interface RunDriverControllersOptions extends ControllerDeps {
   readonly address: string
   /** The only node the driver serves. Absent if it serves all nodes. */
   readonly node?: string
@@ -43,7 +43,7 @@ const CAPACITY_WORKERS = 10
 /** The same as the number of provisioning workers. */
 const CHANGE_WORKERS = 100
 
-export async function runDriverSocket(options: DriverSocketOptions, signal: AbortSignal): Promise<void> {
+export async function runDriverControllers(options: RunDriverControllersOptions, signal: AbortSignal): Promise<void> {
   const { address, node: nodeName, clock, log, csiMetrics, throttle, connect = connectDriver, ...deps } = options
   const driver = connect({ address, clock, log, metrics: csiMetrics })
   try {
