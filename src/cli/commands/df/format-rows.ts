@@ -105,7 +105,7 @@ const CLAIM_COLUMNS: readonly Column<SpaceEntry>[] = [
     cell: ({ iops, iopsLimit }) => formatLimit(count(iops), iopsLimit === undefined ? undefined : String(iopsLimit)),
   },
   {
-    title: 'IO/S',
+    title: 'BYTES/S',
     isNumber: true,
     cell: ({ throughputBytes, throughputLimitBytes }) =>
       formatLimit(size(throughputBytes), sizeIfSet(throughputLimitBytes)),
@@ -124,7 +124,7 @@ const groupColumns = (grouping: Grouping): readonly Column<SpaceGroup>[] => [
   BAR_COLUMN,
   { ...INODES_COLUMN, cell: ifVolumes(INODES_COLUMN.cell) },
   { title: 'IOPS', isNumber: true, cell: ifVolumes(({ iops }) => count(iops)) },
-  { title: 'IO/S', isNumber: true, cell: ifVolumes(({ throughputBytes }) => size(throughputBytes)) },
+  { title: 'BYTES/S', isNumber: true, cell: ifVolumes(({ throughputBytes }) => size(throughputBytes)) },
   { ...GROWTH_COLUMN, cell: ifVolumes(GROWTH_COLUMN.cell) },
   grouping === 'namespace'
     ? { title: 'QUOTA', isNumber: true, cell: ({ quota }) => (quota ? formatQuota(quota) : NONE) }

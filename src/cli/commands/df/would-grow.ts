@@ -69,14 +69,17 @@ const COLORS: Readonly<Partial<Record<GrowthEntry['action'], Color>>> = {
 export function formatGrowth(entries: readonly GrowthEntry[], hasColors: boolean): string {
   if (entries.length === 0)
     return 'Neither a claim nor the class of a claim has the annotation stowage.dev/auto-grow.\n'
-  const rows = entries.map(({ namespace, claim, capacity, used, action, to, message }) => [
-    namespace,
-    claim,
-    capacity,
-    used === undefined ? 'unknown' : formatPercent(used),
-    COLORS[action] ? paint(to ?? action, COLORS[action], hasColors) : (to ?? action),
-    message,
-  ])
+  const rows = entries.map(({ namespace, claim, capacity, used, action, to, message }) => {
+    const change = to === undefined ? action : action === 'lower' ? `lower to ${to}` : to
+    return [
+      namespace,
+      claim,
+      capacity,
+      used === undefined ? 'unknown' : formatPercent(used),
+      COLORS[action] ? paint(change, COLORS[action], hasColors) : change,
+      message,
+    ]
+  })
   return formatTable([['NAMESPACE', 'CLAIM', 'CAPACITY', 'USE', 'WOULD GROW TO', 'WHY'], ...rows], {
     rightAligned: new Set([2, 3]),
   })
