@@ -15,7 +15,7 @@ import { runProvisioner } from './commands/provisioner/run.ts'
 import { readResizerSettings } from './commands/resizer/command.ts'
 import { runResizer } from './commands/resizer/run.ts'
 import { runScheduler } from './commands/scheduler/run.ts'
-import { runAllControllers } from './commands/sidecar/run.ts'
+import { runStowageSidecar } from './commands/sidecar/run.ts'
 import { readSidecarSettings } from './commands/sidecar/settings.ts'
 import { startProgramFixture } from './program.fixture.ts'
 
@@ -158,14 +158,14 @@ async function startCluster(driver: Partial<FakeSettings> = {}, { hasCommits = f
   const flags = { ...sidecarFlags, ...capacity }
   if (hasOneSidecar) {
     const settings = readSidecarSettings({ ...flags, kubeconfig: sidecar })
-    program.track(runAllControllers({ ...deps('sidecar'), settings }))
+    program.track(runStowageSidecar({ ...deps('sidecar'), settings }))
   } else {
     const settings = readProvisionerSettings({ ...flags, kubeconfig: provisioner })
     program.track(runProvisioner({ ...deps('provisioner'), settings }))
     const resizerSettings = readResizerSettings({ ...sidecarFlags, kubeconfig: resizer })
     program.track(runResizer({ ...deps('resizer'), settings: resizerSettings }))
     const attacherSettings = readSidecarSettings({ ...sidecarFlags, kubeconfig: attacher, controllers: 'attacher' })
-    program.track(runAllControllers({ ...deps('attacher'), settings: attacherSettings }))
+    program.track(runStowageSidecar({ ...deps('attacher'), settings: attacherSettings }))
   }
   const election = { leaderElection: true, leaderElectionLeaseDuration: LEASE_DURATION }
   program.track(runScheduler({ kubeconfig: scheduler, ...election }, deps('scheduler')))

@@ -1,5 +1,4 @@
-// Runs `stowage backup --archive` and `stowage backup verify`: writes the store and the credentials as one archive to a file or
-// to standard output, and verifies archives.
+// Runs `stowage backup --archive`: writes the store and the credentials as one archive to a file or to standard output.
 import { once } from 'node:events'
 import { open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
@@ -12,13 +11,13 @@ import {
   type ArchiveSink,
   ArchiveWriter,
   dumpStore,
-  type InspectedArchive,
   type Manifest,
 } from '../../../store/backup/index.ts'
 import type { RecordDamage } from '../../../store/index.ts'
 import { createWorkProgress, standardError } from '../../output/work-progress.ts'
-import { type ArchiveReader, createArchiveReader } from './archive-reader.ts'
+import { createArchiveReader } from './archive-reader.ts'
 import { type FileOptions, findFiles } from './files.ts'
+import { inspectArchiveFile } from './verify-archives.ts'
 
 export interface ArchiveOptions extends FileOptions {
   /** The path of the archive, or the stream to write it to. */
@@ -118,31 +117,4 @@ async function findBase(since: string, clock: Clock): Promise<{ revision: number
   const reader = await createArchiveReader([since], { title: 'Verifying', clock })
   const { manifest } = await inspectArchiveFile(new ArchiveInspector(), since, reader).finally(reader.finish)
   return manifest
-}
-
-/** Reads a complete archive as the next one of the inspector. Throws if the archive's own checksums do not match. */
-export async function inspectArchiveFile(
-  inspector: ArchiveInspector,
-  path: string,
-  reader: ArchiveReader,
-): Promise<InspectedArchive> {
-  await stat(path).catch((error: Error) => {
-    throw new UsageError(`${path} cannot be read: ${error.message}`)
-  })
-  return inspector.inspect({ name: path, chunks: reader.read(path) })
-}
-
-/** Verifies the checksums of archives and of their records, and that each incremental archive continues its predecessor. */
-export async function* verifyArchives(paths: readonly string[], clock: Clock): AsyncGenerator<InspectedArchive> {
-  const inspector = new ArchiveInspector()
-  const reader = await createArchiveReader(paths, { title: 'Verifying', clock })
-  try {
-    for (const path of paths) {
-      const inspected = await inspectArchiveFile(inspector, path, reader)
-      reader.finish()
-      yield inspected
-    }
-  } finally {
-    reader.finish()
-  }
 }

@@ -1,5 +1,5 @@
-// `stowage backup` and `stowage backup verify`: flags, help and output. backup.ts creates a backup that is a directory,
-// archive.ts one that is an archive.
+// `stowage backup` and `stowage backup verify`: flags, help and output. backup.ts creates a backup that is a directory, archive.ts
+// one that is an archive, and verify-archives.ts verifies archives.
 import { randomUUID } from 'node:crypto'
 import { type Command, Option } from 'commander'
 import { UsageError } from '../../../base/usage-error.ts'
@@ -123,7 +123,7 @@ function addVerify(backup: Command, deps: ProgramDeps): void {
     .addOption(outputOption())
     .addHelpText('after', '\nExample:\n  stowage backup verify monday.backup tuesday.backup\n')
     .action(async (archives: string[], flags) => {
-      const { verifyArchives } = await import('./archive.ts')
+      const { verifyArchives } = await import('./verify-archives.ts')
       const { formatDamagedRecord } = await import('./damaged-records.ts')
       const formatValue = await loadValueFormatter(flags.output, { isStream: true })
       let isDamaged = false

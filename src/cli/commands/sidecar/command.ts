@@ -17,5 +17,5 @@ export const addSidecar: AddCommand = (program, deps) =>
     moreExamples: ['--print-replacement --image registry.example.com/stowage:1 < deployment.yaml'],
     example: '--csi-address /run/csi/socket --kubeconfig ~/.kube/config --leader-election',
     readSettings: readSidecarSettings,
-    loadRun: async () => (await import('./run.ts')).runAllControllers,
+    loadRun: async () => (await import('./run.ts')).runStowageSidecar,
   })

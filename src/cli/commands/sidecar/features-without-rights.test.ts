@@ -5,7 +5,7 @@ import { ADMIN, type Json } from '../../../apiserver/server.fixture.ts'
 import { systemClock, systemRandom } from '../../../base/clock.ts'
 import { startProgramFixture } from '../../program.fixture.ts'
 import { printRoles } from '../rbac/print.ts'
-import { runAllControllers } from './run.ts'
+import { runStowageSidecar } from './run.ts'
 import { readSidecarSettings } from './settings.ts'
 
 const DRIVER = 'fake.stowage.example'
@@ -76,7 +76,7 @@ it('PLUS-9 features without their permissions are out of service and logged once
   })
   const env = { NAMESPACE: 'default', POD_NAMESPACE: 'default' }
   const deps = { clock: systemClock(), random: systemRandom(), log, signal, env, write: () => {} }
-  void program.track(runAllControllers({ ...deps, settings }))
+  void program.track(runStowageSidecar({ ...deps, settings }))
 
   const waitForStatus = (expectedStatus: object) =>
     vi.waitFor(async () => expect((await api.get(`${CLAIMS}/orders`)).json.status).toMatchObject(expectedStatus), WAIT)

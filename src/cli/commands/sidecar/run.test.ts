@@ -9,7 +9,7 @@ import { type FakeSettings, fakeSettings } from '../../../csi/fake/index.ts'
 import { runSidecar } from '../../../processes/run-sidecar.ts'
 import { startProgramFixture } from '../../program.fixture.ts'
 import { printRoles } from '../rbac/print.ts'
-import { runAllControllers } from './run.ts'
+import { runStowageSidecar } from './run.ts'
 import { readSidecarSettings } from './settings.ts'
 
 const DRIVER = 'fake.stowage.example'
@@ -86,7 +86,7 @@ async function startCluster({
     const stop = new AbortController()
     const settings = readSidecarSettings({ ...allFlags, ...ownFlags })
     const deps = { clock: systemClock(), random: systemRandom(), log, signal: AbortSignal.any([signal, stop.signal]) }
-    const sidecarRun = program.track(runAllControllers({ ...deps, settings, env, write: () => {} }))
+    const sidecarRun = program.track(runStowageSidecar({ ...deps, settings, env, write: () => {} }))
     return {
       lines,
       running: sidecarRun,

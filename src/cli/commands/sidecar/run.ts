@@ -20,9 +20,9 @@ import { resizerParts } from '../resizer/run.ts'
 import type { SidecarController } from './parse-controllers.ts'
 import { replaceContainers } from './replace-containers.ts'
 import { selectControllers } from './select-controllers.ts'
-import type { AllControllersSettings } from './settings.ts'
+import type { StowageSidecarSettings } from './settings.ts'
 
-export async function runAllControllers(run: SidecarRun<AllControllersSettings>): Promise<void> {
+export async function runStowageSidecar(run: SidecarRun<StowageSidecarSettings>): Promise<void> {
   const { settings, env, log } = run
   const { provisioner } = settings
   if (settings.printReplacement) {
@@ -61,7 +61,7 @@ export async function runAllControllers(run: SidecarRun<AllControllersSettings>)
 
 function selectParts(
   selectedControllers: ReadonlySet<SidecarController>,
-  { resizer, attacher, healthMonitor }: AllControllersSettings,
+  { resizer, attacher, healthMonitor }: StowageSidecarSettings,
   { provisioning, sourceProtection, ...parts }: DriverParts,
 ): DriverParts {
   const [isExpansionEnabled, isModificationEnabled] = [
@@ -81,7 +81,7 @@ function selectParts(
 }
 
 /** Returns the sidecar's lease and the upstream leases of the programs whose work it does, sorted as holdAll requires. */
-function leasesOf(settings: AllControllersSettings, facts: DriverFacts): SidecarLeases {
+function leasesOf(settings: StowageSidecarSettings, facts: DriverFacts): SidecarLeases {
   const selectedControllers = selectControllers(settings.controllers, facts)
   const { name: driver } = facts
   const upstreamNames = [

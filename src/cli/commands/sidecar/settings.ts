@@ -8,7 +8,7 @@ import { FIXED_RESIZER_GATES, type ResizerSettings, readResizerSettings } from '
 import { SIDECAR_FLAGS } from './flags.ts'
 import { type ControllerSelection, parseControllers } from './parse-controllers.ts'
 
-export interface AllControllersSettings extends SidecarSettings {
+export interface StowageSidecarSettings extends SidecarSettings {
   readonly controllers: ControllerSelection
   readonly holdUpstreamLeases: boolean
   readonly printReplacement: boolean
@@ -27,7 +27,7 @@ const FIXED_GATES = { ...FIXED_PROVISIONER_GATES, ...FIXED_RESIZER_GATES, ...FIX
 const ATTACHER_TIMEOUT_MS = 15_000
 const HEALTH_MONITOR_TIMEOUT_MS = 15_000
 
-export function readSidecarSettings(values: Readonly<Record<string, unknown>>): AllControllersSettings {
+export function readSidecarSettings(values: Readonly<Record<string, unknown>>): StowageSidecarSettings {
   const flags = readFlags(SIDECAR_FLAGS, values)
   const gates = readGates(flags.featureGates, FIXED_GATES)
   // The gates of one upstream sidecar are unknown to the others.

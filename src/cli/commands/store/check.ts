@@ -5,10 +5,11 @@ import { UsageError } from '../../../base/usage-error.ts'
 import { ArchiveError, ArchiveInspector, type InspectedArchive } from '../../../store/backup/index.ts'
 import { inspectStore, isDamaged, type RecordDamage, type StoreInspection } from '../../../store/index.ts'
 import { formatCount } from '../../output/units.ts'
-import { inspectArchiveFile } from '../backup/archive.ts'
 import { createArchiveReader } from '../backup/archive-reader.ts'
 import { formatDamagedRecord } from '../backup/damaged-records.ts'
-import { areArchives, createProgress, requireStoppedStore, storeFileOf } from './store-file.ts'
+import { inspectArchiveFile } from '../backup/verify-archives.ts'
+import { createPageProgress } from './page-progress.ts'
+import { areArchives, requireStoppedStore, storeFileOf } from './store-file.ts'
 
 export interface CheckResult {
   readonly path: string
@@ -44,7 +45,7 @@ export async function checkBackup(paths: readonly string[], clock: Clock): Promi
 
 function checkFile(path: string, clock: Clock): CheckResult {
   try {
-    const inspection = inspectStore({ path, onProgress: createProgress('Checking', clock) })
+    const inspection = inspectStore({ path, onProgress: createPageProgress('Checking', clock) })
     const { description, records, newestRevision, damagedRecords, pages, damagedPages, missingRecords } = inspection
     return {
       path,
@@ -99,12 +100,20 @@ export function formatInspection(result: CheckResult): string {
   for (const { page, problem } of damagedPages) lines.push(`  page ${page}: ${problem}`)
   lines.push(...damagedRecords.map(formatDamagedRecord), ...formatMissing(result))
   if (!result.isDamaged) lines.push('No damage found.')
-  else if (pages !== undefined) {
-    lines.push(
-      `Damaged: ${formatCount(damagedRecords.length, 'record')}, ${formatCount(damagedPages.length, 'page')}. See what can be saved: stowage store repair --dry-run`,
-    )
-  } else lines.push(`Damaged: ${formatCount(damagedRecords.length, 'record')}.`)
+  else {
+    const advice = pages === undefined ? '' : ' See what can be saved: stowage store repair --dry-run'
+    lines.push(`${summarizeDamage(damagedRecords.length, damagedPages.length)}${advice}`)
+  }
   return `${lines.join('\n')}\n`
+}
+
+/** Without damaged records or pages, records or the description of the store are missing, which other lines state. */
+function summarizeDamage(recordCount: number, pageCount: number): string {
+  const counts = [
+    ...(recordCount > 0 ? [formatCount(recordCount, 'record')] : []),
+    ...(pageCount > 0 ? [formatCount(pageCount, 'page')] : []),
+  ]
+  return counts.length > 0 ? `Damaged: ${counts.join(', ')}.` : 'Damaged.'
 }
 
 function formatMissing({ missingRecords, missingRevisions = [] }: CheckResult): string[] {

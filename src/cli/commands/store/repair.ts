@@ -10,9 +10,10 @@ import {
   readRecords,
   repairStore,
 } from '../../../store/index.ts'
-import { inspectArchiveFile } from '../backup/archive.ts'
 import { createArchiveReader } from '../backup/archive-reader.ts'
-import { areArchives, createProgress, requireStoppedStore, storeFileOf } from './store-file.ts'
+import { inspectArchiveFile } from '../backup/verify-archives.ts'
+import { createPageProgress } from './page-progress.ts'
+import { areArchives, requireStoppedStore, storeFileOf } from './store-file.ts'
 
 export interface RepairResult {
   /** `intact`: there is nothing to repair. `planned`: nothing has been changed yet. */
@@ -35,7 +36,7 @@ export async function runRepair(dataDir: string, { backup, isConfirmed, clock }:
   const dir = await requireStoppedStore(dataDir)
   const path = storeFileOf(dataDir)
   const backupRecords = backup && (await readBackup(backup, clock))
-  const plan = planRepair(path, { backup: backupRecords, onProgress: createProgress('Reading', clock) })
+  const plan = planRepair(path, { backup: backupRecords, onProgress: createPageProgress('Reading', clock) })
   if (!plan) return { is: 'intact', path, damagedPages: 0, records: 0, actions: [] }
   const { actions, records, inspection } = plan
   const result = { path, damagedPages: inspection.damagedPages.length, records: records.length, actions }

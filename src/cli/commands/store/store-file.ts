@@ -1,11 +1,9 @@
-// Finds the file of a store in a data directory or in a backup, recognizes archives, and shows the progress of reading a file.
+// Finds the file of a store in a data directory or in a backup, and recognizes archives.
 import { existsSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import type { Clock } from '../../../base/clock.ts'
 import { UsageError } from '../../../base/usage-error.ts'
 import { isArchiveFile } from '../../../store/backup/index.ts'
 import { isDirectoryInUse, STORE_FILE } from '../../../store/index.ts'
-import { createWorkProgress, standardError, type WorkProgress } from '../../output/work-progress.ts'
 
 /** Returns the store's directory. Throws if it contains no store, or if a process uses it. */
 export async function requireStoppedStore(dataDir: string): Promise<string> {
@@ -35,17 +33,4 @@ export async function areArchives(paths: readonly string[]): Promise<boolean> {
     throw new UsageError(`${paths[results.indexOf(false)]} is not a backup archive. Only archives can be combined.`)
   }
   return false
-}
-
-/** Returns a function that shows the progress on standard error. */
-export function createProgress(
-  title: string,
-  clock: Clock,
-): (progress: { readonly pagesDone: number; readonly pagesTotal: number }) => void {
-  let progress: WorkProgress | undefined
-  return ({ pagesDone, pagesTotal }) => {
-    progress ??= createWorkProgress({ title, unit: 'pages', total: pagesTotal, clock, output: standardError() })
-    if (pagesDone === pagesTotal) progress.finish()
-    else progress.set(pagesDone)
-  }
 }

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../base/clock.ts'
 import { openLmdbStore, type Store } from '../../../store/index.ts'
 import { runCommandLine } from '../../run.ts'
+import { formatInspection } from './check.ts'
 
 const clock = systemClock()
 const KEY = 'core/configmaps/default/a'
@@ -55,9 +56,17 @@ describe('stowage store', () => {
     const { code, output } = await run('check')
     expect(code).toBe(1)
     expect(output).toContain(`revision 1, "${KEY}": the checksum of its value does not match`)
+    expect(output).toContain('Damaged: 1 record. See what can be saved: stowage store repair --dry-run')
     const json = JSON.parse((await run('check', '-o', 'json')).output)
     expect(json).toMatchObject({ isDamaged: true, format: 3, records: 1, damagedPages: [] })
     expect(json.damagedRecords).toMatchObject([{ revision: 1, key: KEY }])
+  })
+
+  it('SYS-20 check reports archives that lack revisions as damaged, without a count of damaged records', () => {
+    const result = { path: 'a', isDamaged: true, format: 3, records: 2, newestRevision: 5, damagedRecords: [] }
+    expect(formatInspection({ ...result, missingRevisions: [3] })).toBe(
+      'a: format 3, 2 intact records up to revision 5.\n  no archive has the revisions 3\nDamaged.\n',
+    )
   })
 
   it('SYS-20 repair changes nothing without --yes, then drops the record, and has nothing to do the next time', async () => {
