@@ -1,8 +1,6 @@
-// Parses --store and opens the store: the embedded one in the data directory by default, or etcd for several servers.
+// Opens the store at a location: the embedded one in the data directory, or etcd.
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
-import { checkPort } from '../base/listen-address.ts'
 import type { Logger } from '../base/log.ts'
 import { UsageError } from '../base/usage-error.ts'
 import {
@@ -15,16 +13,7 @@ import {
   type Store,
   type ValueTransformer,
 } from '../store/index.ts'
-
-export type StoreLocation = { readonly is: 'embedded' } | EtcdLocation
-
-export interface EtcdLocation {
-  readonly is: 'etcd'
-  readonly endpoints: readonly string[]
-  /** Default: the default prefix of the etcd store. */
-  readonly prefix: string | undefined
-  readonly isEncrypted: boolean
-}
+import { type EtcdLocation, type StoreLocation, storeDirOf } from './store-location.ts'
 
 /** Paths of PEM files, for `etcds://`. */
 export interface TlsFiles {
@@ -32,33 +21,6 @@ export interface TlsFiles {
   readonly cert?: string
   readonly key?: string
 }
-
-export function parseStore(text: string | undefined): StoreLocation {
-  if (text === undefined) return { is: 'embedded' }
-  const [, scheme, hosts = '', path] = /^(etcds?):\/\/([^/\s]+)(\/\S*)?$/.exec(text.trim()) ?? []
-  const endpoints = hosts.split(',')
-  if (!scheme || !endpoints.every((endpoint) => /^(\[[0-9a-fA-F:.]+\]|[^:[\]]+):\d+$/.test(endpoint))) {
-    throw new UsageError(
-      `--store ${JSON.stringify(text)}: expected etcd://HOST:PORT[,HOST:PORT…][/PREFIX], or etcds:// for TLS`,
-    )
-  }
-  for (const endpoint of endpoints) checkPort('--store', text, endpoint.slice(endpoint.lastIndexOf(':') + 1))
-  const prefix = path === undefined || path === '/' ? undefined : path
-  return { is: 'etcd', endpoints, prefix, isEncrypted: scheme === 'etcds' }
-}
-
-/** Logs a warning if objects, including Secrets, cross a network without TLS. */
-export function warnAboutPlainText({ endpoints, isEncrypted }: EtcdLocation, log: Logger): void {
-  const remoteEndpoints = isEncrypted ? [] : endpoints.filter((endpoint) => !isLoopback(endpoint))
-  if (remoteEndpoints.length === 0) return
-  log.warn(
-    { endpoints: remoteEndpoints },
-    'the connection to etcd is not encrypted; use etcds:// with --etcd-ca, --etcd-cert and --etcd-key',
-  )
-}
-
-const isLoopback = (endpoint: string): boolean =>
-  /^(localhost|127(\.\d{1,3}){3}|\[::1\]|\[::ffff:127(\.\d{1,3}){3}\]):\d+$/i.test(endpoint)
 
 export interface OpenStoreOptions {
   readonly location: StoreLocation
@@ -74,9 +36,6 @@ export interface OpenStoreOptions {
   readonly upgradesEtcdFormat: boolean
   readonly log: Logger
 }
-
-/** Returns the directory of the embedded store. */
-export const storeDirOf = (dataDir: string): string => join(dataDir, 'store')
 
 export async function openStore(options: OpenStoreOptions): Promise<Store> {
   const { location, tlsFiles, dataDir, scrubBytesPerSecond, upgradesEtcdFormat, log, ...common } = options

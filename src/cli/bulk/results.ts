@@ -12,7 +12,7 @@ export interface ClaimResult {
   readonly message: string
   /** Whether the change was written, by this run or an earlier one, and the server confirmed it. */
   readonly isStarted?: boolean
-  /** Whether the claim no longer requests the change: it was deleted, or another client withdrew the request. */
+  /** Whether the claim does not request the change, because it was deleted or another client changed it. */
   readonly isWithdrawn?: boolean
 }
 

@@ -20,7 +20,7 @@ export interface AddedContext {
   /** The context that was the current one before, or ''. */
   readonly previousContext: string
   readonly hasCreatedFile: boolean
-  /** Digests of the CA and of the client certificate, by which the entries are recognised. */
+  /** Digests of the CA and of the client certificate, by which the entries are recognized. */
   readonly caDigest: string
   readonly certDigest: string
 }

@@ -1,4 +1,4 @@
-// Recognises a data directory, and deletes what Stowage created in it except for volumes that are kept. The store is
+// Recognizes a data directory, and deletes what Stowage created in it except for volumes that are kept. The store is
 // deleted after the volumes, so that a repeated reset can still read from it which volumes to keep.
 import { access, readdir, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'

@@ -15,7 +15,7 @@ const aView = (view: Partial<ProcessView>): ProcessView => ({
 const overlayAt = (upper: string) =>
   `27 1 0:24 / / rw - overlay overlay rw,lowerdir=/,upperdir=${upper},workdir=/data/w\n`
 
-it('SYS-25 isDriverProcess recognises the drivers of this data directory', () => {
+it('SYS-25 isDriverProcess recognizes the drivers of this data directory', () => {
   const isDriver = (driverSocket: string) => isDriverProcess(aView({ driverSocket }), MARKS)
   expect(isDriver('/data/nodes/node-1/drivers/x/csi.sock')).toBe(true)
   expect(['', '/data/nodes2/node-1/drivers/x/csi.sock'].map(isDriver)).toEqual([false, false])

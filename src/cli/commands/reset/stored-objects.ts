@@ -10,8 +10,8 @@ import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.t
 import { collectionPrefix, createEncryption, parseEncryptionConfiguration } from '../../../apiserver/index.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { readTextIfPresent } from '../../../base/files.ts'
-import { storeDirOf } from '../../../processes/open-store.ts'
 import { ENCRYPTION_FILE } from '../../../processes/server/encryption.ts'
+import { storeDirOf } from '../../../processes/store-location.ts'
 import { copyLmdbStore, openLmdbStore, type Store } from '../../../store/index.ts'
 
 export interface StoredObjects {

@@ -10,7 +10,7 @@ export const addRetry: AddCommand = (program, deps) => {
     .description(
       'Retries the waiting operations of an object, such as the provisioning of a claim, without further delay, and ' +
         'resets their backoff. It sets the annotation stowage.dev/retry-requested on the object, which Stowage components ' +
-        'honour on any API server, and needs permission to patch the object.',
+        'act on with any API server, and needs permission to patch the object.',
     )
     .argument('<object>', 'the object as KIND/NAME: pvc, pv, pod, va (VolumeAttachment), node or vac')
     .option('-n, --namespace <name>', 'namespace of the object (default: the namespace of the kubeconfig)')

@@ -2,8 +2,8 @@
 // server record identifies receives the signal.
 import type { Clock } from '../../../base/clock.ts'
 import { isRunning, type ProcessIdentity, signalProcess } from '../../../host/process-identity.ts'
-import { storeDirOf } from '../../../processes/open-store.ts'
 import { findRunningServer } from '../../../processes/server/server-record.ts'
+import { storeDirOf } from '../../../processes/store-location.ts'
 import { isDirectoryInUse } from '../../../store/files/directory-lock.ts'
 
 export interface StopOptions {

@@ -26,7 +26,7 @@ describe('parseDriverFlags', () => {
     ['unix:relative.sock', resolve('relative.sock')],
     ['/run/csi-{node}.sock', '/run/csi-{node}.sock'],
     ['DIR/plain', 'DIR/plain'], // exists and is a socket
-  ])('recognises %s as a socket', (text, path) => {
+  ])('recognizes %s as a socket', (text, path) => {
     expect(parse(text)).toEqual([{ is: 'socket', path: path.replace('DIR', dir) }])
   })
 
@@ -35,11 +35,11 @@ describe('parseDriverFlags', () => {
     [' my-driver --endpoint {socket} ', 'my-driver --endpoint {socket}'],
     ['my-driver --endpoint unix:///run/csi.sock', 'my-driver --endpoint unix:///run/csi.sock'],
     ['DIR/driver', 'DIR/driver'], // exists and is executable
-  ])('recognises %s as a command', (text, command) => {
+  ])('recognizes %s as a command', (text, command) => {
     expect(parse(text)).toEqual([{ is: 'command', command: command.replace('DIR', dir) }])
   })
 
-  it('recognises a command that is longer than a path can be', () => {
+  it('recognizes a command that is longer than a path can be', () => {
     const command = `my-driver ${'x'.repeat(5_000)}`
     expect(parse(command)).toEqual([{ is: 'command', command }])
   })

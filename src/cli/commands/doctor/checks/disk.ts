@@ -1,7 +1,7 @@
 // Checks the free space on the disk of the local data directory, if a server has been started on this machine.
 import { stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { storeDirOf } from '../../../../processes/open-store.ts'
+import { storeDirOf } from '../../../../processes/store-location.ts'
 import { STORE_FILE } from '../../../../store/index.ts'
 import { formatBytes } from '../../status/format-status.ts'
 import type { Check, Finding } from '../check.ts'
