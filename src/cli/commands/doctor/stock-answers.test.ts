@@ -108,9 +108,12 @@ describe('stowage doctor on the responses of a stock API server', () => {
   it('PLUS-9 marks every check that reads objects as unknown if the server rejects all requests', async () => {
     const findings = await examineStock({ rejects: () => true })
     for (const id of ['topology', 'finalizers', 'leases', 'capacity-objects']) {
-      expect(findings.filter((line) => line.startsWith(`${id} `)).every((line) => line.includes(' unknown '))).toBe(
-        true,
-      )
+      const lines = findings.filter((line) => line.startsWith(`${id} `))
+      expect(lines, id).not.toEqual([])
+      expect(
+        lines.every((line) => line.includes(' unknown ')),
+        id,
+      ).toBe(true)
     }
   })
 })
