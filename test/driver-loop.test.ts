@@ -397,6 +397,6 @@ describe.skipIf(skipMessage)(`loop volumes${skipMessage ? ` (${skipMessage})` : 
   it('reports its backend and missing capabilities in GetPluginInfo', async () => {
     const info = await fixture.csi.identity.getPluginInfo({})
     expect(info).toMatchObject({ name: 'local.csi.stowage.dev', vendorVersion: '1.2.3', manifest: { backend: 'loop' } })
-    expect(Object.values(info.manifest).length).toBe(1 + fixture.runningDriver.shortcomings.length)
+    expect(Object.values(info.manifest).length).toBe(1 + fixture.runningDriver.limitations.length)
   })
 })

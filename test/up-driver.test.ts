@@ -62,7 +62,7 @@ async function runPod(name: string): Promise<{ spec: { nodeName: string } }> {
 async function pollUntil(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20))
 }
-/** Waits for a warning with this text. */
+/** Waits until the server's output contains the text or matches the pattern. */
 const waitForLog = (text: string | RegExp) =>
   pollUntil(() => (typeof text === 'string' ? server!.log().includes(text) : text.test(server!.log())))
 
@@ -186,21 +186,21 @@ describe('drivers that do not work', () => {
     ],
     'has-no-node-id': ['#!/bin/sh\nexec FAKE --endpoint $CSI_ENDPOINT --name a.example --node-id ""', /empty node_id/],
     'exits-later': [
-      '#!/bin/sh\nFAKE --endpoint $CSI_ENDPOINT --name b.example & read x < PIPE; exit 9',
+      '#!/bin/sh\nFAKE --endpoint $CSI_ENDPOINT --name b.example & read x < EMPTY_FILE; exit 9',
       /exited with code 9/,
     ],
   } as const
 
   it('SYS-6 are each logged with the reason, while a working driver serves pods', async () => {
     const programs: string[] = []
-    const pipe = join(dir, 'pipe')
+    const emptyFile = join(dir, 'empty')
     for (const [name, [text]] of Object.entries(PROGRAMS)) {
       const program = join(dir, name)
-      await writeFile(program, text.replaceAll('FAKE', fakeDriver).replaceAll('PIPE', pipe))
+      await writeFile(program, text.replaceAll('FAKE', fakeDriver).replaceAll('EMPTY_FILE', emptyFile))
       await chmod(program, 0o755)
       programs.push(program)
     }
-    await writeFile(pipe, '') // `read` fails at the end of the file, so the driver exits soon after its start
+    await writeFile(emptyFile, '') // `read` fails at the end of the file, so the driver exits soon after its start
     await start(1, fakeDriverCommand(), ...programs, '/nonexistent/missing.sock', 'no-such-program --endpoint {socket}')
     for (const [name, [, reason]] of Object.entries(PROGRAMS)) {
       const isNamed = (line: string) => line.includes(name) && reason.test(line)
@@ -211,7 +211,7 @@ describe('drivers that do not work', () => {
     await runPod('works')
     await server!.stop()
     expect(server!.log()).not.toContain('cannot run a driver')
-    const logs = await readdir(join(dir, 'data', 'nodes', 'node-1', 'drivers'))
-    expect(logs).toHaveLength(Object.keys(PROGRAMS).length + 2)
+    const driverDirs = await readdir(join(dir, 'data', 'nodes', 'node-1', 'drivers'))
+    expect(driverDirs).toHaveLength(Object.keys(PROGRAMS).length + 2)
   })
 })

@@ -60,7 +60,7 @@ export interface DriverOptions {
 
 export interface RunningDriver {
   readonly backend: BackendName
-  readonly shortcomings: readonly string[]
+  readonly limitations: readonly string[]
   readonly poolBytes: number
   readonly metricsPort?: number
   /** Sets the cgroups to which a volume's limits are applied, in addition to those of its pods. */
@@ -95,7 +95,7 @@ export async function startDriver(options: DriverOptions): Promise<RunningDriver
     log.info({ backend: backend.name, pool: directory, poolBytes: driver.pool.sizeBytes }, 'the local driver is ready')
     return {
       backend: backend.name,
-      shortcomings: backend.shortcomings,
+      limitations: backend.limitations,
       poolBytes: driver.pool.sizeBytes,
       metricsPort: listener?.port,
       setWorkloadCgroups: driver.limits.setWorkloadCgroups,

@@ -10,11 +10,11 @@ import { DRIVER_NAME } from './names.ts'
 
 export const createIdentityService = (version: string, backend: Backend): ServiceHandlers<typeof Identity> => ({
   async getPluginInfo() {
-    const shortcomings = backend.shortcomings.map((text, index) => [`not.${index + 1}`, text] as const)
+    const limitations = backend.limitations.map((text, index) => [`limitation.${index + 1}`, text] as const)
     return {
       name: DRIVER_NAME,
       vendorVersion: version,
-      manifest: { backend: backend.name, ...Object.fromEntries(shortcomings) },
+      manifest: { backend: backend.name, ...Object.fromEntries(limitations) },
     }
   },
   async getPluginCapabilities() {

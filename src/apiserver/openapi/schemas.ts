@@ -52,7 +52,7 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
       ...(envelope?.hasTypeMeta ? TYPE_META : {}),
       ...Object.fromEntries(entries.map(([name, field]) => [name, fieldSchema(field)])),
     }
-    const requiredFields = entries.filter(([name, field]) => field.required && !isSetByServer(type, name))
+    const requiredFields = entries.filter(([name, field]) => field.required && !isPublishedAsOptional(type, name))
     return {
       ...descriptionOf(type.doc),
       type: 'object',
@@ -67,8 +67,8 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
     const annotations = {
       ...descriptionOf(field.doc),
       ...defaultOf(dialect, field),
-      ...mergeExtensions(field),
-      ...applyExtensions(field),
+      ...strategicMergePatchExtensions(field),
+      ...serverSideApplyExtensions(field),
     }
     const name = referencedSchema(field.type)
     if (!name) return { ...annotations, ...valueSchema(field.type) }
@@ -191,10 +191,10 @@ function versionedName({ kind, version }: Resource): string {
 }
 
 /** Whether the field is published as optional, although it is declared as required. */
-const isSetByServer = (type: ObjectType, field: string): boolean =>
-  type.fields[field]?.type === objectMeta || SET_BY_SERVER.has(`${type.name}.${field}`)
+const isPublishedAsOptional = (type: ObjectType, field: string): boolean =>
+  type.fields[field]?.type === objectMeta || PUBLISHED_AS_OPTIONAL.has(`${type.name}.${field}`)
 
-const SET_BY_SERVER: ReadonlySet<string> = new Set([
+const PUBLISHED_AS_OPTIONAL: ReadonlySet<string> = new Set([
   'io.k8s.api.core.v1.ContainerImage.names',
   'io.k8s.api.core.v1.Event.reportingComponent',
   'io.k8s.api.core.v1.Event.reportingInstance',
@@ -226,7 +226,7 @@ const ZERO_VALUES: Readonly<Record<string, string | number | boolean>> = {
 }
 
 /** Returns the extensions for strategic merge patch. */
-function mergeExtensions({ merge, retainKeys }: Field): Schema {
+function strategicMergePatchExtensions({ merge, retainKeys }: Field): Schema {
   const strategies = [...(merge === undefined ? [] : ['merge']), ...(retainKeys ? ['retainKeys'] : [])]
   return {
     ...(merge ? { 'x-kubernetes-patch-merge-key': merge } : {}),
@@ -235,7 +235,7 @@ function mergeExtensions({ merge, retainKeys }: Field): Schema {
 }
 
 /** Returns the extensions for server-side apply. */
-function applyExtensions({ type, list, keys, atomic }: Field): Schema {
+function serverSideApplyExtensions({ type, list, keys, atomic }: Field): Schema {
   if (type.is === 'list') {
     return {
       'x-kubernetes-list-type': list ?? 'atomic',

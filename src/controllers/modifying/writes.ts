@@ -17,10 +17,10 @@ export type WriteResult =
   | { readonly is: 'written'; readonly subject: Subject }
   /** The claim has changed since it was read. */
   | { readonly is: 'changed' }
-  /** The claim was deleted. */
+  /** The claim or the volume was deleted. */
   | { readonly is: 'deleted' }
 
-/** Throws NotLeaderError, and ApiError for any failure other than a conflict or a deleted claim. */
+/** Throws NotLeaderError, and ApiError for any failure other than a conflict or a deleted object. */
 export async function writeStatus(subject: Subject, patch: StatusPatch, saver: Saver): Promise<WriteResult> {
   const result = await saver.trySave([statusWrite(subject.claim, patch)])
   if (result.is === 'failed') return resultOfFailure(result.error)

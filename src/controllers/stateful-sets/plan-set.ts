@@ -22,7 +22,7 @@ export interface SetSituation {
   readonly set: Readonly<Stored<StatefulSet>>
   readonly currentRevision: Revision
   readonly updateRevision: Revision
-  /** The set's pods. Their names are those of members. */
+  /** The pods that the set controls, named <set>-<ordinal>. */
   readonly pods: readonly StoredPod[]
   /** Whether a pod of this name exists that does not belong to the set. */
   isOccupied(podName: string): boolean
@@ -195,7 +195,7 @@ function planOwners(plan: Plan, pod: StoredPod, ordinal: number, { isScaledDown 
 
 function planScaleDown(plan: Plan): void {
   const { podsOutOfRange, replicas } = plan
-  // The owners come first: the garbage collector deletes a claim only if its reference exists before its pod is deleted.
+  // The owners come first: after a pod is deleted, the claims of its ordinal are no longer planned and would be retained.
   for (const pod of podsOutOfRange) planOwners(plan, pod, ordinalOf(pod), { isScaledDown: true })
   const firstUnavailable =
     replicas.find((pod) => pod && !plan.isAvailable(pod)) ?? podsOutOfRange.findLast((pod) => !plan.isAvailable(pod))

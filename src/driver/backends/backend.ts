@@ -17,7 +17,7 @@ export type BackendName = 'loop' | 'directory'
 export interface Backend {
   readonly name: BackendName
   /** Sentences for the operator about features that are not supported on this machine. */
-  readonly shortcomings: readonly string[]
+  readonly limitations: readonly string[]
   /** Set if the backend can never enforce limits: requests for them are rejected with this reason. */
   readonly limitsUnsupportedReason?: string
   /** The file system of volumes if their class does not specify one. */

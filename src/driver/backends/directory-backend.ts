@@ -27,7 +27,7 @@ export function createDirectoryBackend(deps: DirectoryBackendDeps): Backend {
   return {
     name: 'directory',
     limitsUnsupportedReason: `${NO_LIMITS} ${withFullStop(deps.message)}`,
-    shortcomings: [
+    limitations: [
       `Volumes are directories of the pool: ${withFullStop(deps.message)}`,
       'The sizes of volumes are not enforced.',
       `Volumes with iops or throughput are rejected. ${NO_LIMITS}`,

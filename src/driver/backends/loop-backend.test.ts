@@ -20,7 +20,7 @@ describe('createLoopBackend', () => {
     expect(backend.defaultFsType).toBe('ext4')
     expect(backend.canServe({ accessType: 'mount', fsType: 'xfs', isReadOnly: false })).toEqual(MISSING_PROGRAM)
     expect(backend.canServe({ accessType: 'block', fsType: 'xfs', isReadOnly: true }).available).toBe(true)
-    expect(backend.shortcomings).toEqual([
+    expect(backend.limitations).toEqual([
       'No volumes with xfs: The program "mkfs.xfs" is not installed on this node.',
       'Limits are not enforced: no cgroups.',
     ])

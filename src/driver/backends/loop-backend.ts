@@ -23,7 +23,7 @@ export function createLoopBackend(deps: LoopBackendDeps): Backend {
   const { facts } = deps
   return {
     name: 'loop',
-    shortcomings: listShortcomings(facts),
+    limitations: listLimitations(facts),
     defaultFsType: facts.filesystems.xfs.available || !facts.filesystems.ext4.available ? 'xfs' : 'ext4',
     allocatesOnCreate: true,
     growsOnNode: true,
@@ -35,22 +35,22 @@ export function createLoopBackend(deps: LoopBackendDeps): Backend {
   }
 }
 
-function listShortcomings(facts: HostFacts): string[] {
-  const shortcomings: string[] = []
+function listLimitations(facts: HostFacts): string[] {
+  const limitations: string[] = []
   for (const type of Object.keys(facts.filesystems) as FilesystemType[]) {
     const ability = facts.filesystems[type]
-    if (!ability.available) shortcomings.push(`No volumes with ${type}: ${withFullStop(ability.message)}`)
+    if (!ability.available) limitations.push(`No volumes with ${type}: ${withFullStop(ability.message)}`)
   }
   if (!facts.canGrowExt4Online.available) {
-    shortcomings.push(
+    limitations.push(
       `Volumes with ext4 grow when they are next staged, not while in use: ${withFullStop(facts.canGrowExt4Online.message)}`,
     )
   }
   if (!facts.canReflink.available)
-    shortcomings.push(`Snapshots and clones are full copies: ${withFullStop(facts.canReflink.message)}`)
+    limitations.push(`Snapshots and clones are full copies: ${withFullStop(facts.canReflink.message)}`)
   if (facts.limits.version === 'none')
-    shortcomings.push(`Limits are not enforced: ${withFullStop(facts.limits.message)}`)
-  return shortcomings
+    limitations.push(`Limits are not enforced: ${withFullStop(facts.limits.message)}`)
+  return limitations
 }
 
 function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopBackendDeps): Contents {

@@ -91,7 +91,7 @@ describe('followPeerOperations', () => {
     await waitUntilListed('b 10.0.0.2-7443 ')
   })
 
-  it('PLUS-15 lists an operation that both servers report only once, and prefers its own report', async () => {
+  it('PLUS-15 lists an operation once if both servers report it, and prefers the report of its own server', async () => {
     const name = operation('a').metadata.name ?? ''
     other.operations.applyLocal({ changed: [operation('a', 'old')], removed: [] })
     await waitUntilListed('a 10.0.0.2-7443 old')

@@ -211,7 +211,7 @@ describe('users', () => {
     expect(await perform({ do: 'delete', kind: 'volume', ref: { name: 'pvc-1' } })).toBe('done')
   })
 
-  it('revert a claim to its status', async () => {
+  it('reset the spec of a claim to the values in its status', async () => {
     const { cluster, perform, waitFor } = await createFixture()
     const claim = {
       metadata: { ...CLAIM },

@@ -51,7 +51,7 @@ describe('the text of an action', () => {
         'alice deletes pod team-a/p1 (at once)',
       ],
       [{ do: 'delete', kind: 'node', ref: { name: 'n1' } }, 'admin deletes node n1'],
-      [{ do: 'revert', ref }, 'alice reverts claim team-a/c1 to its status'],
+      [{ do: 'revert', ref }, 'alice resets the spec of claim team-a/c1 to the values in its status'],
       [{ do: 'set gate', gate: 'CSIStorageCapacity', isOn: false }, 'admin turns CSIStorageCapacity off'],
     ]
     for (const [action, text] of examples) expect(describeAction(action)).toBe(text)

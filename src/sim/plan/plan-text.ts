@@ -31,7 +31,7 @@ function describeUserAction(action: UserAction): string {
       return `${userOf(action.kind, firstRef)} creates ${action.kind} ${refs.map(nameOf).join(' and ')} in one transaction`
     }
     case 'edit':
-      return `${userOf(action.kind, action.ref)} edits ${describeObject(action.kind, action.ref)} (${action.purpose}): ${formatPatch(action.patch)}`
+      return `${userOf(action.kind, action.ref)} edits ${describeObject(action.kind, action.ref)} (${action.purpose}): ${formatFields(action.patch)}`
     case 'delete': {
       const options = [
         action.graceSeconds === 0 && 'at once',
@@ -42,7 +42,7 @@ function describeUserAction(action: UserAction): string {
       return `${userOf(action.kind, action.ref)} deletes ${describeObject(action.kind, action.ref)}${parenthesize(options)}`
     }
     case 'revert':
-      return `${userOf('claim', action.ref)} reverts claim ${nameOf(action.ref)} to its status`
+      return `${userOf('claim', action.ref)} resets the spec of claim ${nameOf(action.ref)} to the values in its status`
     case 'set gate':
       return `${ADMIN} turns ${action.gate} ${action.isOn ? 'on' : 'off'}`
     case 'import': {
@@ -96,16 +96,16 @@ function factsOf(kind: KindName, object: Manifest): Facts {
         `${spec.replicas} replicas`,
         textOfField(spec, 'podManagementPolicy'),
         textOfField(fieldOf(spec, 'updateStrategy'), 'type'),
-        formatPatch(spec.persistentVolumeClaimRetentionPolicy ?? {}),
+        formatFields(spec.persistentVolumeClaimRetentionPolicy ?? {}),
       ]
     case 'quota':
       return [
         ...Object.entries(fieldOf(spec, 'hard')).map(([key, value]) => `${key} ${value}`),
-        spec.scopes !== undefined && formatPatch(spec.scopes),
-        spec.scopeSelector !== undefined && formatPatch(spec.scopeSelector),
+        spec.scopes !== undefined && formatFields(spec.scopes),
+        spec.scopeSelector !== undefined && formatFields(spec.scopeSelector),
       ]
     case 'limit range':
-      return [formatPatch(spec.limits ?? [])]
+      return [formatFields(spec.limits ?? [])]
     case 'storage class':
       return [
         textOfField(object, 'provisioner'),
@@ -113,7 +113,7 @@ function factsOf(kind: KindName, object: Manifest): Facts {
         textOfField(object, 'reclaimPolicy'),
       ]
     case 'attributes class':
-      return [textOfField(object, 'driverName'), formatPatch(object.parameters ?? {})]
+      return [textOfField(object, 'driverName'), formatFields(object.parameters ?? {})]
     default:
       return []
   }
@@ -130,7 +130,7 @@ function claimFacts(spec: Manifest): Facts {
     Array.isArray(accessModes) && accessModes.join() !== 'ReadWriteOnce' && accessModes.join('+'),
     spec.volumeMode === 'Block' && 'Block',
     spec.volumeName !== undefined && `volume ${spec.volumeName}`,
-    spec.selector !== undefined && `selecting ${formatPatch(spec.selector)}`,
+    spec.selector !== undefined && `selecting ${formatFields(spec.selector)}`,
     spec.dataSource !== undefined && `copy of ${textOfField(fieldOf(spec, 'dataSource'), 'name') ?? 'something'}`,
   ]
 }
@@ -147,7 +147,7 @@ function podFacts(spec: Manifest): Facts {
         .join(' ')}`
     }),
     spec.nodeName !== undefined && `on ${spec.nodeName}`,
-    spec.nodeSelector !== undefined && `on nodes with ${formatPatch(spec.nodeSelector)}`,
+    spec.nodeSelector !== undefined && `on nodes with ${formatFields(spec.nodeSelector)}`,
     spec.schedulerName !== undefined && `placed by ${spec.schedulerName}`,
   ]
 }
@@ -162,18 +162,18 @@ function textOfField(object: Manifest, key: string): string | undefined {
   return value === undefined || value === '' ? undefined : String(value)
 }
 
-/** Returns a text such as `spec.resources.requests.storage=4Gi`. Parts of the patch with several fields are JSON. */
-function formatPatch(patch: unknown): string {
+/** Returns a text such as `spec.resources.requests.storage=4Gi`. Lists, and objects with several fields, are JSON. */
+function formatFields(value: unknown): string {
   const path: string[] = []
-  let inner = patch
+  let inner = value
   while (typeof inner === 'object' && inner !== null && !Array.isArray(inner)) {
     const [firstEntry, ...otherEntries] = Object.entries(inner)
     if (!firstEntry || otherEntries.length > 0) break
     path.push(firstEntry[0])
     inner = firstEntry[1]
   }
-  const value = typeof inner === 'string' ? inner : (JSON.stringify(inner) ?? 'nothing')
-  return path.length > 0 ? `${path.join('.')}=${value}` : value
+  const text = typeof inner === 'string' ? inner : (JSON.stringify(inner) ?? 'nothing')
+  return path.length > 0 ? `${path.join('.')}=${text}` : text
 }
 
 function describeFault(action: Fault): string {
@@ -189,7 +189,7 @@ function describeFault(action: Fault): string {
     case 'break watches':
       return 'all watches break'
     case 'cut history':
-      return `the watches${action.plural ? ` of ${action.plural}` : ''}${action.process ? ` of ${action.process}` : ''} are silent for ${formatDuration(action.ms)}, then their history is cut`
+      return `the watches${action.plural ? ` of ${action.plural}` : ''}${action.process ? ` of ${action.process}` : ''} deliver nothing for ${formatDuration(action.ms)}, then break and cannot resume (410)`
     case 'refuse writes':
       return `the disk refuses writes for ${formatDuration(action.ms)}`
     case 'lose node': {

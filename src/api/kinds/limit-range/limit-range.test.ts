@@ -72,7 +72,7 @@ describe('LimitRange', () => {
       { min: '1', max: '2', maxLimitRequestRatio: '3' },
       ['maxLimitRequestRatio[cpu]: Invalid value: "3": ratio 3 is greater than max/min = 2.000000'],
     ],
-  ])('reports each violation of the order in %j', (amounts, messages) => {
+  ])('reports each inconsistent amount in %j', (amounts, messages) => {
     expect(errorsOf(machineItem(amounts))).toEqual(messages.map((message) => `spec.limits[0].${message}`))
   })
 

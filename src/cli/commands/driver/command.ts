@@ -49,11 +49,11 @@ export const addDriver: AddCommand = (program, deps) => {
           clock,
           signal,
           log,
-          onReady: ({ backend, shortcomings, poolBytes, metricsPort }) => {
+          onReady: ({ backend, limitations, poolBytes, metricsPort }) => {
             const { endpoint, pool } = flags
-            const notes = shortcomings.map((text) => `  note        ${text}\n`).join('')
+            const notes = limitations.map((text) => `  note        ${text}\n`).join('')
             deps.write(
-              formatValue?.({ endpoint, backend, shortcomings, poolBytes, metricsPort }) ??
+              formatValue?.({ endpoint, backend, shortcomings: limitations, poolBytes, metricsPort }) ??
                 `The local CSI driver is ready.\n  endpoint    ${endpoint}\n  pool        ${pool}\n  backend     ${backend}\n${notes}`,
             )
           },

@@ -63,7 +63,7 @@ export async function runDriver(flags: DriverFlags, { clock, log, signal, onRead
     clock,
     log,
   })
-  for (const text of driver.shortcomings) log.warn({ backend: driver.backend }, text)
+  for (const text of driver.limitations) log.warn({ backend: driver.backend }, text)
   onReady(driver)
   if (!signal.aborted) await new Promise((stop) => signal.addEventListener('abort', stop, { once: true }))
   log.info({}, 'stopping; waiting for calls in progress')

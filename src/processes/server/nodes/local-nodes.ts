@@ -144,8 +144,8 @@ export function startNodes(options: NodesOptions): RunningNodes {
   const ready = new Promise<ReadyNodes>((resolve) => {
     Promise.all(agents).then(
       async () => {
-        const { backend, poolBytes: sizeBytes, shortcomings } = (await drivers[0])!
-        if (!signal.aborted) resolve({ names, backend, poolBytes: sizeBytes, shortcomings })
+        const { backend, poolBytes: sizeBytes, limitations } = (await drivers[0])!
+        if (!signal.aborted) resolve({ names, backend, poolBytes: sizeBytes, shortcomings: limitations })
       },
       () => {}, // `failure` rejects
     )
