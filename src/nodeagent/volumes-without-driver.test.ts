@@ -138,6 +138,25 @@ describe('the agent, for volumes without a CSI driver', () => {
     expect(await fixture.disk.kindOf(path)).toBeUndefined()
   })
 
+  it('SYS-26 measures an emptyDir every 10 s, even if a driver requires a republish only every 60 s', async () => {
+    const fixture = await createAgentFixture({ csiDriver: { attachRequired: false, requiresRepublish: true } })
+    await fixture.createVolume('orders')
+    const volumes = [
+      { name: 'orders', persistentVolumeClaim: { claimName: 'orders' } },
+      { name: 'scratch', emptyDir: { sizeLimit: '10' } },
+    ]
+    const mounts = volumes.map(({ name }) => ({ name, mountPath: `/${name}` }))
+    const uid = await fixture.createPod('shop', [], podFields(volumes, mounts))
+    await fixture.waitUntilRunning('shop')
+    await fixture.waitUntilIdle()
+    const path = `${ROOT}/pods/${uid}/volumes/kubernetes.io~empty-dir/scratch`
+    fixture.disk.put(`${path}/f`, 'file', 'eleven bytes')
+    await fixture.server.clock.advance(11_000)
+    await fixture.waitUntilIdle()
+    const { conditions } = (await fixture.pod('shop')).status
+    expect(conditions).toContainEqual(expect.objectContaining({ type: 'DisruptionTarget', status: 'True' }))
+  })
+
   it("SYS-26 applies the pod's fsGroup to emptyDir volumes", async () => {
     const fixture = await createAgentFixture()
     const fields = podFields([{ name: 'scratch', emptyDir: {} }], [{ name: 'scratch', mountPath: '/s' }])

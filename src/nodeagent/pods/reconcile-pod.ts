@@ -54,7 +54,7 @@ export interface PodDeps extends MountDeps, ResolveDeps, HostPathDeps {
 export interface MountedVolume extends VolumePath {
   readonly publication?: Publication
   readonly csi?: CsiVolume
-  /** Monotonic time of the last NodePublishVolume. */
+  /** Monotonic time of the last NodePublishVolume; of the last read of a projected volume's objects; or of the mount. */
   readonly publishedMs: number
   /** The limit of an emptyDir on disk. */
   readonly sizeLimit?: string
@@ -115,13 +115,13 @@ interface PodFailure {
   readonly message: string
   /** Default: the pod's grace period. */
   readonly graceSeconds?: number
-  readonly event: 'Normal' | 'Warning'
+  readonly eventType: 'Normal' | 'Warning'
 }
 
 const DEADLINE_EXCEEDED: PodFailure = {
   reason: 'DeadlineExceeded',
   message: 'Pod was active on the node longer than the specified deadline',
-  event: 'Normal',
+  eventType: 'Normal',
 }
 
 /** The reason of the condition DisruptionTarget of a pod that the agent evicts. */
@@ -135,20 +135,20 @@ function findEviction({ status }: Readonly<Stored<Pod>>): PodFailure | undefined
   )
   if (!condition) return undefined
   const { message = '' } = condition
-  return { reason: 'Evicted', message, graceSeconds: EVICTION_GRACE_SECONDS, event: 'Warning' }
+  return { reason: 'Evicted', message, graceSeconds: EVICTION_GRACE_SECONDS, eventType: 'Warning' }
 }
 
 async function failPod(
   pod: Readonly<Stored<Pod>>,
   uid: string,
-  { reason, message, graceSeconds, event }: PodFailure,
+  { reason, message, graceSeconds, eventType }: PodFailure,
   deps: PodDeps,
   signal: AbortSignal,
 ): Promise<Outcome> {
   const podGraceSeconds = pod.spec?.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS
   const pendingOutcome = await stopPod(uid, deps, signal, { pod, graceSeconds: graceSeconds ?? podGraceSeconds })
   if (pendingOutcome) return pendingOutcome
-  deps.events.record(podKind, pod, { type: event, reason, message })
+  deps.events.record(podKind, pod, { type: eventType, reason, message })
   const finalView = await deps.containers.finalView(pod)
   const { main } = viewOfAll(pod, { is: 'waiting', reason: 'ContainerCreating' })
   const view = pod.status?.phase === 'Pending' ? { ...finalView, main } : finalView // its containers never started
@@ -218,17 +218,21 @@ function recordIgnoredFields(pod: Readonly<Stored<Pod>>, { events }: PodDeps): v
   events.record(podKind, pod, { type: 'Warning', reason: 'UnsupportedFields', message })
 }
 
+/** Returns an outcome that retries the pod when the first of its volumes is due. */
 function outcomeOf(volumes: ReadonlyMap<string, MountedVolume>, deps: PodDeps): Outcome {
-  const expandInMs = Math.min(...[...volumes.values()].map((volume) => volume.expandInMs ?? Number.POSITIVE_INFINITY))
-  const republishMs = anyRequiresRepublish(volumes, deps) ? REPUBLISH_INTERVAL_MS : Number.POSITIVE_INFINITY
-  const isProjected = [...volumes.values()].some(({ filesDigest }) => filesDigest)
-  if (expandInMs < republishMs)
-    return retryAfter(expandInMs, 'a volume expansion is retried', { operation: 'ExpandNode' })
-  if (republishMs === REPUBLISH_INTERVAL_MS) return checkAfter(REPUBLISH_INTERVAL_MS, 'a driver requires republishing')
-  if ([...volumes.values()].some(({ sizeLimit }) => sizeLimit !== undefined)) {
-    return checkAfter(EMPTY_DIR_CHECK_INTERVAL_MS, 'emptyDir volumes with a size limit are measured')
-  }
-  return isProjected ? checkAfter(PROJECTION_REFRESH_INTERVAL_MS, 'projected volumes are refreshed') : done
+  const mounted = [...volumes.values()]
+  const expandInMs = Math.min(...mounted.map((volume) => volume.expandInMs ?? Number.POSITIVE_INFINITY))
+  const isExpanding = expandInMs < Number.POSITIVE_INFINITY
+  let outcome = isExpanding
+    ? retryAfter(expandInMs, 'a volume expansion is retried', { operation: 'ExpandNode' })
+    : done
+  if (mounted.some(({ sizeLimit }) => sizeLimit !== undefined))
+    outcome = retryWithin(outcome, EMPTY_DIR_CHECK_INTERVAL_MS, 'emptyDir volumes with a size limit are measured')
+  if (anyRequiresRepublish(volumes, deps))
+    outcome = retryWithin(outcome, REPUBLISH_INTERVAL_MS, 'a driver requires republishing')
+  if (mounted.some(({ filesDigest }) => filesDigest))
+    outcome = retryWithin(outcome, PROJECTION_REFRESH_INTERVAL_MS, 'projected volumes are refreshed')
+  return outcome
 }
 
 /** Returns undefined if the volume is mounted. */
