@@ -16,7 +16,7 @@ import { withoutNewContainers } from './commands/containers.ts'
 import { createHostContainers } from './commands/host-containers.ts'
 import { createHostDisk } from './disk/host-disk.ts'
 import { type AgentMetrics, createAgentMetrics } from './metrics.ts'
-import { type MachineInfo, readHostInfo } from './node/machine-info.ts'
+import { type MachineInfo, readMachineInfo } from './node/machine-info.ts'
 import { agentPaths } from './paths.ts'
 import type { PodOptions } from './pod-options.ts'
 import { createEntryReader } from './pods/read-entries.ts'
@@ -76,7 +76,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
     const paths = agentPaths(root)
     const metrics = options.metrics ?? createAgentMetrics(options.registry ?? new Registry(), clock)
     const caches = createCacheSet({ client, clock, random, log })
-    const machine = { ...(await readHostInfo()), ...options.machine }
+    const machine = { ...(await readMachineInfo()), ...options.machine }
     const containers = await createHostContainers({
       paths,
       disk,

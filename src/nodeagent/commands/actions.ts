@@ -1,6 +1,6 @@
-// Runs the actions of probes and lifecycle hooks: a command in the container, an HTTP request or a TCP connection,
-// by default to this machine, whose network the containers share, or a pause. probes.ts repeats probes; host-containers.ts
-// runs postStart hooks, and stop-run.ts preStop hooks.
+// Runs the actions of probes and lifecycle hooks: a command in the container, an HTTP request, a TCP connection or a pause.
+// Requests and connections go to this machine by default, because the containers share its network. probes.ts repeats probes;
+// host-containers.ts runs postStart hooks, and stop-run.ts preStop hooks.
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { connect } from 'node:net'

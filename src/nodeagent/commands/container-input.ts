@@ -42,7 +42,7 @@ export function createContainerInputs({ clock }: { readonly clock: Clock }): Con
 
   return {
     async open(files, { stdin = false, stdinOnce = false, tty = false }) {
-      if (!stdin && !tty) return undefined // a terminal needs an open input, because script(1) would pass the end of an empty one to it
+      if (!stdin && !tty) return undefined // an empty input would end the terminal's input at once: script(1) passes the end on
       await makePipes([files.stdin])
       const input = await open(files.stdin, 'r+')
       if (!stdinOnce) return input

@@ -62,7 +62,7 @@ export function createContainerLogs({ paths, disk, clock, log, limits }: Contain
     }
   }
 
-  const closeAll = async (directory = '') => {
+  const closeIn = async (directory: string) => {
     const closing = [...captures].filter(([path]) => path === directory || path.startsWith(join(directory, '/')))
     await Promise.all(closing.map(([, openCapture]) => openCapture.close()))
   }
@@ -79,14 +79,14 @@ export function createContainerLogs({ paths, disk, clock, log, limits }: Contain
       }
     },
     find: ({ directory }) => captures.get(directory),
-    close: closeAll,
+    close: closeIn,
     async run(signal) {
       await resumeCaptures().catch((error: Error) =>
         log.warn({ path: paths.pods, reason: error.message }, 'cannot list the logs of containers'),
       )
       if (!signal.aborted)
         await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
-      await closeAll('/')
+      await closeIn('/')
     },
   }
 }

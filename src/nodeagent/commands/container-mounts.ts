@@ -1,4 +1,4 @@
-// Prepares the mounts of a container: its volumes and devices with their subPaths, the file for its termination message, and
+// Prepares the mounts of a container: its devices, its volumes with their subPaths, the file for its termination message, and
 // the files and the shell of its image. launch-process.ts mounts them.
 import { join, normalize } from 'node:path'
 import type { Container } from '../../api/kinds/pod/container-schema.ts'

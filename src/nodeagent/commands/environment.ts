@@ -1,5 +1,5 @@
 // Computes the environment and the command of a container. Expands $(NAME) as Kubernetes does: references to unknown names
-// are kept, and $$ is an escaped dollar sign. Throws a ConfigError for a missing object or key that is not optional, and for a
+// stay as they are, and $$ is an escaped dollar sign. Throws a ConfigError for a missing object or key that is not optional, and for a
 // source that is not supported.
 import type { Container } from '../../api/kinds/pod/container-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'

@@ -19,7 +19,7 @@ import type { Containers } from './containers.ts'
 import { ConfigError } from './environment.ts'
 import { ContainerNotRunningError, execInContainer } from './exec-in-container.ts'
 import { DEFAULT_LOG_LIMITS, type LogLimits } from './logs/log-writer.ts'
-import { type ContainerState, describe, describeEnd, type LatestRun, planContainers } from './plan-containers.ts'
+import { type ContainerState, endedRunOf, type LatestRun, planContainers, viewOf } from './plan-containers.ts'
 import { createProbes } from './probes.ts'
 import { type RunFiles, readRun, runFiles } from './run-records.ts'
 import { type ContainerSources, createContainerStarter, ImageError, withUser } from './start-container.ts'
@@ -108,7 +108,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     containerCount: number,
   ): Promise<LatestRun | undefined> {
     const { name } = container
-    const describeRun = async (number: number) => {
+    const readNumbered = async (number: number) => {
       const files = filesOf(uid, name, number)
       const state = await readRun(files, disk)
       const id = `stowage://${uid}_${name}_${number}`
@@ -118,10 +118,10 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     }
     const numbers = (await disk.list(paths.container(uid, name))).map(Number).filter(Number.isInteger)
     for (const number of numbers.sort((a, b) => b - a)) {
-      const { state, ...details } = await describeRun(number)
+      const { state, ...details } = await readNumbered(number)
       if (!state) continue
-      const previous = number > 0 ? await describeRun(number - 1) : undefined
-      const last = previous?.state?.is === 'ended' ? describeEnd(previous, previous.state) : undefined
+      const previous = number > 0 ? await readNumbered(number - 1) : undefined
+      const last = previous?.state?.is === 'ended' ? endedRunOf(previous, previous.state) : undefined
       return { run: number, state, ...details, ...(last ? { last } : {}) }
     }
     return undefined
@@ -394,7 +394,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
         const missingView: ContainerView = wasRunning
           ? { is: 'ended', code: 0, reason: 'Completed' } // no process: an agent without commands reported it as running
           : { is: 'waiting', reason: 'ContainerCreating' }
-        return describe(state) ?? missingView
+        return viewOf(state) ?? missingView
       }
       const { init, main, ephemeral } = await readStates(pod)
       return { init: init.map(toView), main: main.map(toView), ephemeral: ephemeral.map(toView) }

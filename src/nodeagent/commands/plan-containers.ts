@@ -78,7 +78,7 @@ export function planContainers(pod: Readonly<Pod>, { init, main, ephemeral }: Po
   }
   const steps: Step[] = []
   let isBlocked = false
-  const addIdle = (state: ContainerState) => steps.push({ is: 'wait', view: describe(state) ?? waitingView })
+  const addIdle = (state: ContainerState) => steps.push({ is: 'wait', view: viewOf(state) ?? waitingView })
 
   for (const state of init) {
     const hasSucceeded = state.latestRun?.state.is === 'ended' && state.latestRun.state.code === 0
@@ -90,7 +90,7 @@ export function planContainers(pod: Readonly<Pod>, { init, main, ephemeral }: Po
         isBlocked = !hasBegunMain && !(step.view.is === 'running' && state.isStarted)
       }
     } else if (hasBegunMain) {
-      steps.push({ is: 'wait', view: describe(state) ?? { is: 'ended', code: 0, reason: 'Completed' } })
+      steps.push({ is: 'wait', view: viewOf(state) ?? { is: 'ended', code: 0, reason: 'Completed' } })
     } else if (isBlocked || hasSucceeded) addIdle(state)
     else {
       const restarts = (code: number) => code !== 0 && shouldRestartInit(pod, state.container)
@@ -156,7 +156,7 @@ function planContainer(
   if (!latestRun) return { is: 'start', start: { container, run: 0, restartDelayMs: 0 }, view: waitingView }
   const run = latestRun.state
   const isRestarted = run.is === 'ended' && (restarts(run.code) || (run.isKilled && mayRestart(pod, container)))
-  if (!isRestarted) return { is: 'wait', view: describe(state) ?? waitingView }
+  if (!isRestarted) return { is: 'wait', view: viewOf(state) ?? waitingView }
 
   const endedMs = run.endedMs ?? run.startedMs
   const isReset = endedMs - run.startedMs > RESTART_RESET_MS
@@ -171,16 +171,15 @@ function planContainer(
   return {
     is: 'start',
     start: { container, run: latestRun.run + 1, restartDelayMs },
-    view: describe(state) ?? waitingView,
+    view: viewOf(state) ?? waitingView,
   }
 }
 
 /** Returns what is reported about the latest run, or undefined for one whose command does not run yet. */
-export function describe({ latestRun, isInPostStart, isReady, isStarted }: ContainerState): ContainerView | undefined {
+export function viewOf({ latestRun, isInPostStart, isReady, isStarted }: ContainerState): ContainerView | undefined {
   if (!latestRun) return undefined
   const { state, run: restarts, id, last } = latestRun
-  if (state.is === 'ended')
-    return { is: 'ended', ...describeEnd(latestRun, state), restarts, ...(last ? { last } : {}) }
+  if (state.is === 'ended') return { is: 'ended', ...endedRunOf(latestRun, state), restarts, ...(last ? { last } : {}) }
   if (state.is === 'starting' || isInPostStart) return undefined
   const { startedMs } = state
   return { is: 'running', startedMs, restarts, id, isReady, isStarted, ...(last ? { last } : {}) }
@@ -189,10 +188,10 @@ export function describe({ latestRun, isInPostStart, isReady, isStarted }: Conta
 /** Returns the fields of a container that waits for its next run. */
 const listEarlierRuns = (latestRun: LatestRun | undefined) =>
   latestRun?.state.is === 'ended'
-    ? { restarts: latestRun.run, last: describeEnd(latestRun, latestRun.state) }
+    ? { restarts: latestRun.run, last: endedRunOf(latestRun, latestRun.state) }
     : { restarts: latestRun?.run ?? 0 }
 
-export function describeEnd(
+export function endedRunOf(
   { id, message }: Pick<LatestRun, 'id' | 'message'>,
   { code, startedMs, endedMs, isLost, startError }: Extract<RunState, { is: 'ended' }>,
 ): EndedRun {

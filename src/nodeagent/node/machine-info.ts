@@ -16,7 +16,7 @@ export interface MachineInfo {
   readonly bootId: string
 }
 
-export async function readHostInfo(): Promise<MachineInfo> {
+export async function readMachineInfo(): Promise<MachineInfo> {
   return {
     hostname: hostname(),
     address: findAddress(),

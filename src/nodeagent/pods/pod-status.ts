@@ -36,7 +36,7 @@ export type ContainerView =
       readonly last?: EndedRun
     }
 
-/** The previous run of a container. */
+/** A run of a container that has ended. */
 export interface EndedRun {
   readonly code: number
   readonly reason: string

@@ -28,7 +28,7 @@ export interface ProjectedVersion {
   readonly fsGroup?: number
 }
 
-/** Writes the files unless `previousDigest`, that of the files that this agent last wrote to the volume, is theirs. */
+/** Writes the files, unless their digest equals `previousDigest`: the digest of the files that this agent last wrote here. */
 export async function writeProjectedVolume(
   uid: string,
   name: string,

@@ -1,6 +1,5 @@
-// Lists the sockets in the registration directory and its subdirectories, except those with a name that begins with a dot or
-// below a directory with such a name. The directory must also be scanned periodically,
-// because some file systems send no events to fs.watch.
+// Lists the sockets in the registration directory and its subdirectories. Skips sockets and directories whose name begins with a
+// dot. The directory must also be scanned periodically, because some file systems send no events to fs.watch.
 import { type FSWatcher, watch } from 'node:fs'
 import { lstat, mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'

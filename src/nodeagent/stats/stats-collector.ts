@@ -98,7 +98,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       return {
         ...(bytes ? { capacityBytes: Number(bytes.total) } : {}),
         // The usage of a raw device is unknown.
-        ...(bytes && csi!.mode === 'Filesystem' ? describeUsage(volume, bytes) : {}),
+        ...(bytes && csi!.mode === 'Filesystem' ? recordUsage(volume, bytes) : {}),
         ...(inodes
           ? { inodes: Number(inodes.total), inodesFree: Number(inodes.available), inodesUsed: Number(inodes.used) }
           : {}),
@@ -114,7 +114,8 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
     }
   }
 
-  function describeUsage(
+  /** Adds the usage to the history, and returns it with the growth. */
+  function recordUsage(
     { publication }: MountedVolume,
     { available, used }: { readonly available: bigint; readonly used: bigint },
   ): VolumeStats {

@@ -14,7 +14,7 @@ import { type CsiConnection, CsiError, createCsiDriver, type Transport } from '.
 import { createNodeAgent } from '../../nodeagent/agent.ts'
 import type { NodeDisk } from '../../nodeagent/disk/disk.ts'
 import { createAgentMetrics } from '../../nodeagent/metrics.ts'
-import { readHostInfo } from '../../nodeagent/node/machine-info.ts'
+import { readMachineInfo } from '../../nodeagent/node/machine-info.ts'
 import { type ControllerName, runControllers } from '../../processes/controllers.ts'
 import { createCacheSet, createClientMetrics } from '../../runtime/index.ts'
 import { openMemoryStore } from '../../store/index.ts'
@@ -97,7 +97,7 @@ export async function startBench(deps: BenchDeps, { fault }: BenchOptions = {}):
       root,
       caches,
       metrics: createAgentMetrics(new Registry(), clock),
-      machine: await clock.hold(readHostInfo()),
+      machine: await clock.hold(readMachineInfo()),
       disk: holdDuringAccess(disk, clock),
       plugins: {
         directory: { list: async () => [], watch: () => () => {}, watchesAll: true },

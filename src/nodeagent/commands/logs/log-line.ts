@@ -17,7 +17,7 @@ export interface LineSplitter {
   end(nowMs: number): Buffer
 }
 
-/** Splits the output of one stream into log lines. Keeps at most LOG_LINE_BYTES_MAX bytes of a line without its end. */
+/** Splits the output of one stream into log lines. Buffers at most LOG_LINE_BYTES_MAX bytes of an unfinished line. */
 export function createLineSplitter(stream: OutputStream): LineSplitter {
   let rest = Buffer.alloc(0)
   return {
