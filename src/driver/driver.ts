@@ -33,7 +33,7 @@ import { openReserve } from './pool/disk-reserve.ts'
 import { createPool, type Pool } from './pool/pool.ts'
 import { detectBackend, findUnrecorded, snapshotsIn, stateIn, volumesIn } from './pool/pool-layout.ts'
 import { lockPool } from './pool/pool-lock.ts'
-import { reconcile } from './pool/reconcile-pool.ts'
+import { reconcilePool } from './pool/reconcile-pool.ts'
 import { moveAside, openRecordFiles, type Records } from './pool/record-files.ts'
 import { parseMountRecord, parseSnapshotRecord, parseVolumeRecord, RECORD_FORMAT } from './pool/records.ts'
 import { withCsiErrors } from './to-csi-error.ts'
@@ -83,7 +83,7 @@ export async function startDriver(options: DriverOptions): Promise<RunningDriver
     const staleDevices = await clearStaleLimits(facts.limits, host.limits)
     if (staleDevices.length > 0)
       log.info({ devices: staleDevices }, 'cleared IO limits of loop devices that have no backing file')
-    await reconcile(driver)
+    await reconcilePool(driver)
 
     const registry = new Registry()
     const metrics = createDriverMetrics(registry, driver, facts)
@@ -142,7 +142,7 @@ async function openDriver(
   const targetRoots = await createTargetRoots(options.targetRoots ?? [], directory)
   const mountRecords = await openRecordFiles({
     ...sharedOptions,
-    directory: join(stateDirectory, 'presences'),
+    directory: join(stateDirectory, 'presences'), // an earlier name of mount records, which existing pools have
     parse: async (value, id) => {
       const record = parseMountRecord(value, id)
       const problem = 'problem' in record ? undefined : await targetRoots.findProblem(record)

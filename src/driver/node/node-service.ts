@@ -3,9 +3,10 @@ import type { ServiceHandlers } from '../../csi/driver.ts'
 import type { Node } from '../../csi/gen/csi_pb.js'
 import { NodeServiceCapability_RPC_Type as Rpc } from '../../csi/gen/csi_pb.js'
 import type { DriverContext } from '../context.ts'
+import { expandOnNode } from './expand-on-node.ts'
+import { getVolumeStats } from './get-volume-stats.ts'
 import { publishVolume, unpublishVolume } from './publish-volume.ts'
 import { stageVolume, unstageVolume } from './stage-volume.ts'
-import { expandOnNode, getVolumeStats } from './stats-and-expand.ts'
 
 const CAPABILITIES = [Rpc.STAGE_UNSTAGE_VOLUME, Rpc.GET_VOLUME_STATS, Rpc.EXPAND_VOLUME, Rpc.SINGLE_NODE_MULTI_WRITER]
 

@@ -50,7 +50,7 @@ export async function publishVolume(request: NodePublishVolumeRequest, driver: D
   })
 }
 
-/** Attaches the device of a staged block volume again if an operator has detached it, which is possible before a publish. */
+/** Attaches the device of a staged block volume again, because an operator can detach it until the volume is published. */
 async function reattachDevice(volume: VolumeRecord, path: string, driver: DriverContext): Promise<Staging | undefined> {
   const staging = driver.mountRecords.get(volume.id)?.staged
   if (staging?.path !== path || staging.accessType !== 'block') return undefined

@@ -68,7 +68,7 @@ function checkSameStaging({ id }: VolumeRecord, existingStaging: Staging, reques
     existingStaging.flagsDigest === requestedStaging.flagsDigest
   if (!isSame) {
     throw alreadyExists(
-      `Volume ${id} is staged at ${existingStaging.path} as ${existingStaging.accessType} ${existingStaging.accessMode}, with other options. Unstage it first.`,
+      `Volume ${id} is staged at ${existingStaging.path} as ${existingStaging.accessType} ${existingStaging.accessMode}, with options that differ from the request. Unstage it first.`,
     )
   }
 }

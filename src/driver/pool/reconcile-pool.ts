@@ -11,7 +11,7 @@ import { ON_DEMAND } from './pool.ts'
 import { findUnrecorded } from './pool-layout.ts'
 import type { VolumeRecord } from './records.ts'
 
-export async function reconcile(driver: DriverContext): Promise<void> {
+export async function reconcilePool(driver: DriverContext): Promise<void> {
   for (const volume of driver.volumes.list()) driver.pool.record(volume.id, volume)
   for (const snapshot of driver.snapshots.list()) {
     driver.pool.record(snapshot.id, { ...ON_DEMAND, capacityBytes: snapshot.allocatedBytes })
