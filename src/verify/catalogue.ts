@@ -9,11 +9,13 @@ import { lifecycleChecks } from './checks/lifecycle.ts'
 import { nodeVolumeChecks } from './checks/node-volume.ts'
 import { queryVolumesChecks } from './checks/query-volumes.ts'
 import { textChecks } from './checks/texts.ts'
+import { validateVolumeChecks } from './checks/validate-volume.ts'
 
 export const CHECKS: readonly Check[] = [
   ...identityChecks,
   ...createVolumeChecks,
   ...deleteVolumeChecks,
+  ...validateVolumeChecks,
   ...attachVolumeChecks,
   ...queryVolumesChecks,
   ...changeVolumeChecks,

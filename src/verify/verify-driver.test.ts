@@ -48,6 +48,27 @@ describe('verifyDriver', () => {
     expect(report.checks.find(({ id }) => id === 'expand-in-use')?.status).toBe('passed')
   })
 
+  it('PLUS-7 does not report a check as passed if the responses of the driver leave nothing to check', async () => {
+    const only = ['capacity-maximum', 'node-expand-idempotent', 'life-expand-and-modify']
+    const plant = ({ controller }: FakeServices) =>
+      void Object.assign(controller, { getCapacity: async () => ({ availableCapacity: 1024n }) })
+    const runWith = async (fakeSettings: FakeVerification['fakeSettings']) => {
+      const { report } = await verifyFake({ only, plant, fakeSettings })
+      return report.checks.map(({ id, status, message }) => [id, status, message])
+    }
+    const withoutOnline = 'the driver does not advertise ONLINE expansion'
+    expect(await runWith({ expansion: ['OFFLINE'] })).toEqual([
+      ['capacity-maximum', 'not applicable', 'GetCapacity returns no maximum_volume_size above 0'],
+      ['node-expand-idempotent', 'not applicable', withoutOnline],
+      ['life-expand-and-modify', 'not applicable', withoutOnline],
+    ])
+    expect((await runWith({ expandsOnNode: false }))[1]).toEqual([
+      'node-expand-idempotent',
+      'not applicable',
+      'ControllerExpandVolume requires no expansion on the node',
+    ])
+  })
+
   it('PLUS-7 sends the same calls for the same seed', async () => {
     const runWith = async (seed: number) => {
       const { fake } = await verifyFake({ only: ['life', 'create-volume'], settings: { seed } })

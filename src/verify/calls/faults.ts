@@ -114,12 +114,12 @@ const FAULTS = {
 /** Returns the transport for the controllers. Calls without a fault only stop virtual time, and wait if the driver is busy. */
 export function injectFault(fault: FaultName | undefined, deps: FaultDeps): Transport {
   const affectedCalls = new Set<string>()
-  const sendPatiently = createPatientTransport(deps)
+  const sendOrWait = createWaitingTransport(deps)
   return (method, request, options) => {
     const subject = subjectOf(method, request)
     const key = `${method.name} ${subject}`
     if (!fault || !VOLUME_CHANGES.has(method.name) || affectedCalls.has(key))
-      return sendPatiently(method, request, options)
+      return sendOrWait(method, request, options)
     affectedCalls.add(key)
     return FAULTS[fault](deps, method, request, options)
   }
@@ -129,10 +129,10 @@ const BUSY_WAIT_MS = 20
 const BUSY_WAIT_MS_MAX = 1_000
 
 /**
- * Waits in real time after ABORTED and UNAVAILABLE: the driver is still starting or working on an earlier call, and the
- * controllers' backoff takes no real time.
+ * Returns a transport that waits in real time after ABORTED and UNAVAILABLE: the driver is still starting or working on an earlier
+ * call, and the controllers' backoff takes no real time.
  */
-function createPatientTransport({ clock, send, pause, retryForMs }: FaultDeps): Transport {
+function createWaitingTransport({ clock, send, pause, retryForMs }: FaultDeps): Transport {
   const waitedMsBySubject = new Map<string, number>()
   return (method, request, options) =>
     clock.hold(

@@ -1,6 +1,6 @@
 // Checks ControllerExpandVolume, NodeExpandVolume and ControllerModifyVolume.
 import { attempt, expectCode, expectOk } from '../calls/outcomes.ts'
-import { type Check, type CheckContext, violate } from '../check.ts'
+import { type Check, type CheckContext, NotApplicable, violate } from '../check.ts'
 import {
   atLeast,
   classCapability,
@@ -9,6 +9,7 @@ import {
   mountVolume,
   type NodeVolume,
   type Range,
+  requireOnlineExpansion,
   UNKNOWN_ID,
 } from './requests.ts'
 
@@ -221,15 +222,15 @@ export const changeVolumeChecks: readonly Check[] = [
     },
     needs: { controller: ['CREATE_DELETE_VOLUME', 'EXPAND_VOLUME'], node: ['EXPAND_VOLUME'] },
     async run(context) {
-      const { profile, settings } = context
+      const { settings } = context
       const range = atLeast(settings.expandedBytes)
-      if (!profile.expansion.has('ONLINE')) return
+      requireOnlineExpansion(context)
       const nodeVolume = await mountVolume(context)
       const { nodeExpansionRequired } = expectOk(
         await expand(context, nodeVolume.volume.volumeId, range),
         'ControllerExpandVolume of a published volume',
       )
-      if (!nodeExpansionRequired) return
+      if (!nodeExpansionRequired) throw new NotApplicable('ControllerExpandVolume requires no expansion on the node')
       for (const situation of ['NodeExpandVolume', 'the same NodeExpandVolume']) {
         const { capacityBytes } = expectOk(await expandOnNode(context, nodeVolume, range), situation)
         if (capacityBytes !== 0n && capacityBytes < BigInt(settings.expandedBytes))

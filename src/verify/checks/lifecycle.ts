@@ -1,6 +1,7 @@
 // Checks the whole lifecycle of volumes through the controllers and the node agent, with and without faults.
 import { runLifecycle } from '../bench/lifecycle.ts'
 import { type Check, violate } from '../check.ts'
+import { requireOnlineExpansion } from './requests.ts'
 
 const NEEDS = { controller: ['CREATE_DELETE_VOLUME'], node: [], bench: true } as const
 const MANY_VOLUMES = 6
@@ -107,7 +108,10 @@ export const lifecycleChecks: readonly Check[] = [
       text: 'A volume in use can be expanded and modified; one change does not undo or block the other.',
     },
     needs: { ...NEEDS, controller: ['CREATE_DELETE_VOLUME', 'EXPAND_VOLUME', 'MODIFY_VOLUME'], attributes: true },
-    run: (context) => runLifecycle(context, { changesTogether: true }),
+    async run(context) {
+      requireOnlineExpansion(context)
+      await runLifecycle(context, { changesTogether: true })
+    },
   },
   {
     id: 'life-exhausted',

@@ -1,7 +1,7 @@
 // Checks ListVolumes, ControllerGetVolume and GetCapacity.
 import type { Volume } from '../../csi/gen/csi_pb.js'
 import { attempt, expectCode, expectOk } from '../calls/outcomes.ts'
-import { type Check, type CheckContext, violate } from '../check.ts'
+import { type Check, type CheckContext, NotApplicable, violate } from '../check.ts'
 import {
   atLeast,
   attach,
@@ -175,7 +175,8 @@ export const queryVolumesChecks: readonly Check[] = [
     needs: { controller: ['CREATE_DELETE_VOLUME', 'GET_CAPACITY'] },
     async run(context) {
       const { maximumVolumeSize } = await readCapacity(context)
-      if (maximumVolumeSize === undefined || maximumVolumeSize <= 0n) return
+      if (maximumVolumeSize === undefined || maximumVolumeSize <= 0n)
+        throw new NotApplicable('GetCapacity returns no maximum_volume_size above 0')
       const capacityRange = atLeast(maximumVolumeSize * 2n)
       const outcome = await attempt(context.csi.controller.createVolume(createRequest(context, { capacityRange })))
       expectCode(

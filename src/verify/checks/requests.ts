@@ -11,7 +11,7 @@ import {
   type VolumeCapabilitySchema,
 } from '../../csi/gen/csi_pb.js'
 import { attempt, expectOk } from '../calls/outcomes.ts'
-import { type CheckContext, violate } from '../check.ts'
+import { type CheckContext, NotApplicable, violate } from '../check.ts'
 
 /** The fields of a request, not a message. */
 export type CreateRequest = Exclude<MessageInitShape<typeof CreateVolumeRequestSchema>, { readonly $typeName: string }>
@@ -45,6 +45,11 @@ export function createRequest(context: CheckContext, changes: CreateRequest = {}
     ...nodeRequirement(context),
     ...changes,
   }
+}
+
+/** Throws NotApplicable if the driver does not expand a published volume. */
+export function requireOnlineExpansion({ profile }: CheckContext): void {
+  if (!profile.expansion.has('ONLINE')) throw new NotApplicable('the driver does not advertise ONLINE expansion')
 }
 
 /** Returns the class parameters that are for the driver. */
