@@ -65,6 +65,7 @@ export interface ClientObserver {
   wrapClient(process: string, client: Client): Client
 }
 
+/** A volume in the storage of a driver, which exists with or without a PersistentVolume. */
 export interface Asset {
   readonly driver: DriverName
   readonly handle: string

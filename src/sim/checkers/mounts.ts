@@ -7,7 +7,7 @@ import type { DriverCall, System } from '../engine/system.ts'
 import { assetName, assetOf, type ObjectOf } from '../engine/view.ts'
 import { type DriverName, nodeIdOf, nodeOfId } from '../plan/catalog.ts'
 import { type CheckContext, findDriverVolume } from './context.ts'
-import type { StaleMounts } from './lost-nodes/writers.ts'
+import type { IsStaleMount } from './lost-nodes/writers.ts'
 import { nodeOfCall } from './overlaps.ts'
 
 const MULTI_NODE_MODES: ReadonlySet<Mode> = new Set([
@@ -19,7 +19,7 @@ const MOUNT_METHODS = ['NodeStageVolume', 'NodePublishVolume']
 /** After this time without a Node object, detaching without unmounting is allowed. */
 const NODE_LOST_MS = 6 * 60_000
 
-export function checkMounts({ system, view, exemptions, report }: CheckContext, isStale: StaleMounts): void {
+export function checkMounts({ system, view, exemptions, report }: CheckContext, isStale: IsStaleMount): void {
   const { simulation } = system.cluster
   /** `asset node` pairs whose attachment was deleted while the node was lost, when its mounts were unknown. */
   const forceDetachedKeys = new Set<string>()

@@ -10,8 +10,9 @@ const PROPAGATION_MS = 120_000
 
 export function checkPlacements({ system, view, report }: CheckContext): void {
   const { simulation } = system.cluster
-  /** When each claim was deleted, by key; and since when each node has been missing or cordoned. */
+  /** When each claim was deleted, by key. */
   const deletedMs = new Map<string, number>()
+  /** Since when each node has been missing or cordoned. */
   const closedNodes = new Map<string, { readonly reason: string; readonly sinceMs: number }>()
 
   view.onCommit((changes) => {

@@ -6,7 +6,6 @@
 // Rule `no intent`: controllers request at most the charged size.
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { ControllerExpandVolumeRequest } from '../../csi/gen/csi_pb.js'
-
 import type { DriverCall } from '../engine/system.ts'
 import { assetName, assetOf, type ObjectOf } from '../engine/view.ts'
 import { type CheckContext, findDriverVolume, isBound, parseAsset } from './context.ts'

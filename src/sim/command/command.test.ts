@@ -94,12 +94,12 @@ describe('npm run sim', () => {
     let lines = 0
     const run = async (plan: Plan): Promise<SimulationRun> => ({
       ...fakeRun(plan),
-      log: ['1.000s same', `2.000s ${lines++}`],
+      trace: ['1.000s same', `2.000s ${lines++}`],
     })
     const { code, out } = await sim('--seed 3 --twice', { run })
     expect(code).toBe(1)
     expect(out).toContain(
-      'rule "same seed, same run": line 2 of the log was\n  2.000s 0\nand the second time\n  2.000s 1\n',
+      'rule "same seed, same run": line 2 of the trace was\n  2.000s 0\nand the second time\n  2.000s 1\n',
     )
     expect(await sim('--seed 3 --twice')).toMatchObject({ code: 0 })
   })
@@ -173,7 +173,7 @@ function fakeRun(plan: Plan): SimulationRun {
   return {
     plan,
     violations: plan.seed % 13 === 0 && hasC2 && plan.seed > 0 ? [leak] : [],
-    log: [],
+    trace: [],
     fingerprint: 1,
     virtualMs: 3_600_000,
     operations: { 'create claim: sent': plan.steps.length, 'create claim: done': plan.steps.length },

@@ -30,7 +30,7 @@ describe('a system with identities', () => {
     start()
     const names = async () => (await wait(client.list(nodeKind))).items.map(({ metadata }) => metadata.name)
     while ((await names()).length < SETUP.nodes) await wait(simulation.clock.sleep(1_000, new AbortController().signal))
-    const nodeClient = cluster.answersToNode('n1')(client)
+    const nodeClient = cluster.withNodePermissions('n1')(client)
     expect((await wait(nodeClient.get(nodeKind, { name: 'n1' }))).metadata.name).toBe('n1')
     await expect(wait(nodeClient.get(nodeKind, { name: 'n2' }))).rejects.toThrow('only its own Node object')
     await expect(wait(nodeClient.list(persistentVolumeKind))).rejects.toThrow('is forbidden')

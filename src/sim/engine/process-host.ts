@@ -135,10 +135,10 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
           simulation.schedule(RESTART_DELAY_MS, () => instance.start())
         }
       }
-      const nodeAnswers = nodeName === undefined ? undefined : cluster.answersToNode(nodeName)
+      const limitToNode = nodeName === undefined ? undefined : cluster.withNodePermissions(nodeName)
       const wrapStock = isAtomic ? undefined : stockAnswers?.wrap
       const answers =
-        nodeAnswers && wrapStock ? (server: Client) => wrapStock(nodeAnswers(server)) : (nodeAnswers ?? wrapStock)
+        limitToNode && wrapStock ? (server: Client) => wrapStock(limitToNode(server)) : (limitToNode ?? wrapStock)
       const instance = cluster.add(name, run, answers)
       processes.set(name, instance)
       return instance

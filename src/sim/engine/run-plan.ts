@@ -18,8 +18,8 @@ export interface SimulationRun {
   readonly plan: Plan
   /** In the order in which the checkers found them. */
   readonly violations: readonly Violation[]
-  /** The trace; two runs of one plan agree on every line. */
-  readonly log: readonly string[]
+  /** The last lines of the trace. Two runs of one plan agree on every line. */
+  readonly trace: readonly string[]
   /** The objects at the end of a run with violations, by title: `claim team-a/c1`, `net.sim volume …`. */
   readonly objects?: Readonly<Record<string, object>>
   readonly fingerprint: number
@@ -125,7 +125,7 @@ async function runSimulation(
   const result = {
     plan,
     violations: [...violations],
-    log: [...simulation.trace()],
+    trace: [...simulation.trace()],
     ...(violations.length > 0 ? { objects: collectFinalState(view, system.drivers) } : {}),
     fingerprint: simulation.fingerprint,
     virtualMs: simulation.nowMs - startMs,

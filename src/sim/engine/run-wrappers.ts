@@ -32,7 +32,7 @@ export function catchCrashes(run: RunPlan): RunPlan {
 const emptyRun = (plan: Plan): SimulationRun => ({
   plan,
   violations: [],
-  log: [],
+  trace: [],
   fingerprint: 0,
   virtualMs: 0,
   operations: {},
@@ -55,12 +55,12 @@ export function compareTwoRuns(run: RunPlan): RunPlan {
 }
 
 function findFirstDifference(firstRun: SimulationRun, secondRun: SimulationRun): string | undefined {
-  const length = Math.max(firstRun.log.length, secondRun.log.length)
+  const length = Math.max(firstRun.trace.length, secondRun.trace.length)
   for (let index = 0; index < length; index++) {
-    const [firstLine, secondLine] = [firstRun.log[index], secondRun.log[index]]
+    const [firstLine, secondLine] = [firstRun.trace[index], secondRun.trace[index]]
     if (firstLine !== secondLine)
-      return `line ${index + 1} of the log was\n  ${firstLine ?? '(the end)'}\nand the second time\n  ${secondLine ?? '(the end)'}`
+      return `line ${index + 1} of the trace was\n  ${firstLine ?? '(the end)'}\nand the second time\n  ${secondLine ?? '(the end)'}`
   }
   if (firstRun.fingerprint === secondRun.fingerprint) return undefined
-  return `all ${length} lines that were kept agree, but something noted before them differs`
+  return `the last ${length} lines of the traces agree, but an earlier line differs`
 }

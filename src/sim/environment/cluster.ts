@@ -38,7 +38,7 @@ export interface Cluster {
   /** Returns a direct client of a randomly chosen API server; undefined if that server is not ready. */
   anyDirectClient(): Client | undefined
   /** Returns a function that replaces a client with one that has the permissions of the node's agent. Requires `identities`. */
-  answersToNode(nodeName: string): (server: Client) => Client
+  withNodePermissions(nodeName: string): (server: Client) => Client
   /** Returns the store, for checkers; undefined while the server is down. */
   store(): Store | undefined
   /** Calls `listener` with the store of every incarnation of the server, starting with the current one. */
@@ -177,7 +177,7 @@ export async function createCluster(
       ]
       return clients[Math.floor(serverRandom() * clients.length)]
     },
-    answersToNode: (nodeName) => (client) => currentServer?.clientOf(nodeName) ?? client,
+    withNodePermissions: (nodeName) => (client) => currentServer?.clientOf(nodeName) ?? client,
     store: () => (server.alive ? currentServer?.store : undefined),
     follow(listener) {
       followers.push(listener)

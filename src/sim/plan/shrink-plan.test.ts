@@ -125,7 +125,7 @@ const createRunner =
 
 function fakeRun(plan: Plan, rule?: string): SimulationRun {
   const violations = rule ? [{ atMs: plan.minutes * 60_000, rule, text: 'it happened' }] : []
-  return { plan, violations, log: [], fingerprint: 0, virtualMs: 0, operations: {}, faults: {} }
+  return { plan, violations, trace: [], fingerprint: 0, virtualMs: 0, operations: {}, faults: {} }
 }
 
 function fakePlan(steps: number): Plan {

@@ -6,7 +6,7 @@ describe('the timeline of a run', () => {
   it('shows the actions on the objects of the violation, and the objects at the end', () => {
     const timeline = formatTimeline(
       fakeRun({
-        log: [
+        trace: [
           '     1.000s user: alice creates claim team-a/c1 (4Gi, net-now)',
           '     1.000s user: alice creates claim team-a/c10 (1Gi, basic)',
           '     1.001s user: alice creates claim team-a/c10 (1Gi, basic): done',
@@ -67,9 +67,9 @@ Objects at the end:
       'attachment csi-1': { metadata: { name: 'csi-1' }, spec: { source: { persistentVolumeName: 's0' } } },
       'volume s1': { metadata: { name: 's1' } },
     }
-    const log = ['team-a/c1', 's0', 'h-1', 'csi-1', 's1'].map((name) => `1.000s control-1: sees ${name}.`)
+    const trace = ['team-a/c1', 's0', 'h-1', 'csi-1', 's1'].map((name) => `1.000s control-1: sees ${name}.`)
     const linesAbout = (text: string) =>
-      formatTimeline(fakeRun({ log, objects, violations: [{ atMs: 1, rule: 'missing', text }] })).match(
+      formatTimeline(fakeRun({ trace, objects, violations: [{ atMs: 1, rule: 'missing', text }] })).match(
         /(?<=sees )\S+(?=\.)/g,
       )
     expect(linesAbout('volume s0 is gone')).toEqual(['team-a/c1', 's0', 'h-1', 'csi-1'])
@@ -83,13 +83,13 @@ Objects at the end:
       'claim team-a/p5-own-0': { metadata: { namespace: 'team-a', name: 'p5-own-0', ownerReferences } },
     }
     const violations = [{ atMs: 1, rule: 'not deleted', text: 'claim team-a/p5-own-0 is stuck in its deletion' }]
-    const log = [
+    const trace = [
       '1.000s user: alice creates pod team-a/p5: done',
       '1.000s control-1: sees team-a/p5',
       '1.000s control-1: sees team-a/p6',
       '2.000s user: alice edits node n1: done',
     ]
-    const largeRun = fakeRun({ log, objects, violations })
+    const largeRun = fakeRun({ trace, objects, violations })
     expect(formatTimeline(largeRun)).toContain('alice creates pod team-a/p5')
     expect(formatTimeline(largeRun)).toContain('sees team-a/p5')
     expect(formatTimeline(largeRun)).not.toContain('team-a/p6')
@@ -103,7 +103,7 @@ Objects at the end:
   })
 
   it('shortens thousands of lines to about 60: first, last and user actions, with counts of omitted lines', () => {
-    const log = Array.from({ length: 5_000 }, (_, index) =>
+    const trace = Array.from({ length: 5_000 }, (_, index) =>
       index === 2_500
         ? `${index}.000s user: alice deletes claim team-a/c1: done`
         : index % 500 === 499
@@ -111,7 +111,7 @@ Objects at the end:
           : `${index}.000s control-${index % 2}: patch claim team-a/c1 (try ${index})`,
     )
     const violations = [{ atMs: 1, rule: 'leak', text: 'claim team-a/c1' }]
-    const lines = formatTimeline(fakeRun({ log, violations })).split('\n')
+    const lines = formatTimeline(fakeRun({ trace, violations })).split('\n')
     expect(lines.length).toBeLessThanOrEqual(68)
     expect(lines.length).toBeGreaterThan(40)
     const timeline = lines.join('\n')
@@ -123,13 +123,13 @@ Objects at the end:
     const timedLines = lines.filter((line) => /^ +\d+:\d\d\.\d /.test(line)).length
     expect(omittedLines + timedLines).toBe(5_000)
 
-    const fullTimeline = formatTimeline(fakeRun({ log, violations }), { all: true })
+    const fullTimeline = formatTimeline(fakeRun({ trace, violations }), { all: true })
     expect(fullTimeline.split('\n').length).toBeGreaterThan(5_000)
   })
 
   it('merges repeated lines into one with a count', () => {
-    const log = ['1.000s control-1: lists claims', '2.000s control-1: lists claims', '3.000s control-2: lists claims']
-    const timeline = formatTimeline(fakeRun({ log, violations: [] }))
+    const trace = ['1.000s control-1: lists claims', '2.000s control-1: lists claims', '3.000s control-2: lists claims']
+    const timeline = formatTimeline(fakeRun({ trace, violations: [] }))
     expect(timeline).toContain('0:01.0   control-1  lists claims (2 times)\n')
     expect(timeline).toContain('0:03.0   control-2  lists claims\n')
     expect(timeline).toContain('No violation.')
@@ -165,7 +165,7 @@ function fakeRun(overrides: Partial<SimulationRun>): SimulationRun {
       steps: Array.from({ length: 20 }, () => ({ atMs: 0, action: { do: 'create', kind: 'pod', object: {} } })),
     },
     violations: [],
-    log: [],
+    trace: [],
     fingerprint: 0,
     virtualMs: 0,
     operations: {},

@@ -6,7 +6,7 @@ import type { SimulationRun, Violation } from '../engine/run-plan.ts'
 import type { Plan } from '../plan/plan.ts'
 import { pluralize } from './pluralize.ts'
 import { findRelatedObjects, nameInTitle, type RelatedObjects } from './related-objects.ts'
-import { formatTime, type LogLine, readLog } from './trace-lines.ts'
+import { formatTime, readTrace, type TraceLine } from './trace-lines.ts'
 
 export interface TimelineOptions {
   /** Whether to print every line of the trace, including lines about unrelated objects. */
@@ -26,17 +26,17 @@ const OTHER_VIOLATIONS_MAX = 5
 export function formatTimeline(run: SimulationRun, { all = false }: TimelineOptions = {}): string {
   const [violation, ...otherViolations] = run.violations
   const relatedObjects = violation && findRelatedObjects(run, violation)
-  const log = readLog(run)
+  const trace = readTrace(run)
   const isSmall = run.plan.steps.length <= SMALL_PLAN_STEPS_MAX
-  const isShown = (line: LogLine) =>
+  const isShown = (line: TraceLine) =>
     line.mark === 'fault' ||
     (isSmall && line.mark === 'user') ||
     (relatedObjects !== undefined && isAbout(relatedObjects, line))
-  const shownLines = all || !relatedObjects ? log : log.filter(isShown)
+  const shownLines = all || !relatedObjects ? trace : trace.filter(isShown)
   const timeline = mergeRepeatedLines(shownLines)
   const lines = [...formatHeader(run.plan), '', ...(all ? timeline.map(formatLine) : shorten(timeline, relatedObjects))]
-  if (shownLines.length < log.length)
-    lines.push(`Omitted lines about other objects: ${log.length - shownLines.length}; --all shows them.`)
+  if (shownLines.length < trace.length)
+    lines.push(`Omitted lines about other objects: ${trace.length - shownLines.length}; --all shows them.`)
   if (!violation) return `${[...lines, '', 'No violation.'].join('\n')}\n`
 
   lines.push('', formatViolation(violation))
@@ -46,7 +46,7 @@ export function formatTimeline(run: SimulationRun, { all = false }: TimelineOpti
   return `${[...lines, ...formatFinalObjects(run, relatedObjects!)].join('\n')}\n`
 }
 
-const isAbout = (related: RelatedObjects, { source, text }: LogLine): boolean =>
+const isAbout = (related: RelatedObjects, { source, text }: TraceLine): boolean =>
   related.isMentionedIn(`${source} ${text}`)
 
 const formatViolation = ({ atMs, rule, text }: Violation): string =>
@@ -80,12 +80,12 @@ function formatHeader({ seed, minutes, setup, faultRates, steps }: Plan): string
   ]
 }
 
-interface TimelineLine extends LogLine {
+interface TimelineLine extends TraceLine {
   /** Number of consecutive occurrences. */
   readonly times: number
 }
 
-function mergeRepeatedLines(lines: readonly LogLine[]): TimelineLine[] {
+function mergeRepeatedLines(lines: readonly TraceLine[]): TimelineLine[] {
   const timeline: TimelineLine[] = []
   for (const line of lines) {
     const lastLine = timeline.at(-1)
@@ -151,7 +151,7 @@ function selectLines(timeline: readonly TimelineLine[], related: RelatedObjects 
   return selectedIndexes
 }
 
-function formatCounts(lines: readonly LogLine[]): string {
+function formatCounts(lines: readonly TraceLine[]): string {
   const counts = new Map<string, number>()
   for (const { source } of lines) counts.set(source, (counts.get(source) ?? 0) + 1)
   const sortedCounts = [...counts].sort(([, a], [, b]) => b - a)

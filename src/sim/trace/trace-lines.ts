@@ -1,7 +1,7 @@
 // Parses the lines of a trace: time, source, text, and whether the line is a user action or a fault.
 import type { SimulationRun } from '../engine/run-plan.ts'
 
-export interface LogLine {
+export interface TraceLine {
   readonly atMs: number
   readonly source: string
   readonly text: string
@@ -16,14 +16,14 @@ const SLOW_MS = 1_000
 /** Lines of a process that are effects of faults; its first start is not. */
 const FAULT_EFFECT = /^(crashes|freezes|continues|jumps|loses|boots|starts \((?!1\)))/
 
-export function readLog(run: Pick<SimulationRun, 'log'>): LogLine[] {
-  const lines = run.log.map(readLine).filter(({ source }) => source !== 'CHECK') // violations are printed after the timeline
+export function readTrace(run: Pick<SimulationRun, 'trace'>): TraceLine[] {
+  const lines = run.trace.map(readLine).filter(({ source }) => source !== 'CHECK') // violations are printed after the timeline
   return mergeOutcomes(lines)
 }
 
 /** Merges the two lines of each user action, one for its start and one for its outcome. */
-function mergeOutcomes(lines: readonly LogLine[]): LogLine[] {
-  const mergedLines: LogLine[] = []
+function mergeOutcomes(lines: readonly TraceLine[]): TraceLine[] {
+  const mergedLines: TraceLine[] = []
   const openActions: { readonly index: number; readonly text: string }[] = []
   for (const line of lines) {
     const { source, text, atMs } = line
@@ -43,7 +43,7 @@ function mergeOutcomes(lines: readonly LogLine[]): LogLine[] {
   return mergedLines
 }
 
-function readLine(line: string): LogLine {
+function readLine(line: string): TraceLine {
   const [, seconds = '0', note = line] = NOTE.exec(line) ?? []
   const [, source = '', text = note] = CLOCK.exec(note) ?? SOURCE.exec(note) ?? []
   const mark = source === 'user' ? source : source === 'fault' || FAULT_EFFECT.test(text) ? 'fault' : undefined

@@ -98,7 +98,7 @@ export function changeConfigMap(draft: Draft): UserAction {
 export const MANUAL_CAPACITY = 'manual-'
 
 /** Creates a capacity object as a user, with figures that no driver reported, and deletes it later. */
-export function reportCapacity(draft: Draft): UserAction {
+export function createManualCapacity(draft: Draft): UserAction {
   const { rng, nodes } = draft
   const ref = { namespace: someNamespace(rng), name: `${MANUAL_CAPACITY}${rng.below(2)}` }
   draft.addLater(rng.between(30, 120) * 1_000, { do: 'delete', kind: 'capacity', ref })

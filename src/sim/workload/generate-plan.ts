@@ -12,7 +12,7 @@ import { generateAgentRestart, generateFault, generateStateLoss } from './faults
 import { generateNodeLosses } from './node-losses.ts'
 import { createRng, type Rng } from './rng.ts'
 import { generateStockFaults } from './stock-faults.ts'
-import { generateLostNodes, generateTargetedFaults } from './targeted-faults.ts'
+import { generateTargetedFaults, generateUnansweredNodeDeletions } from './targeted-faults.ts'
 import { WORKLOADS, type Workload, type WorkloadName } from './workloads.ts'
 
 export interface PlanOptions {
@@ -56,7 +56,7 @@ const STREAMS = {
   rareFaults: 'rare faults',
   targetedCount: 'ambush size',
   targetedFaults: 'ambushes',
-  lostNodes: 'lost nodes',
+  unansweredNodeDeletions: 'lost nodes',
   nodes: 'nodes',
   nodeLosses: 'node losses',
   faultRates: 'weather',
@@ -104,8 +104,9 @@ export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
   const times = { untilMs: period.calmStartMs, steadyStartMs: period.steadyStartMs }
   const targetedSteps = generateTargetedFaults(rngFor('targetedFaults'), setup, targetedCount, times)
   const nodeSteps = generateNodeDeletions(period, workload, rngFor('nodes'))
-  const lostNodeSteps = workload.lostNodes
-    ? generateLostNodes(rngFor('lostNodes'), setup, workload.lostNodes, times)
+  const { unansweredNodeDeletions } = workload
+  const unansweredSteps = unansweredNodeDeletions
+    ? generateUnansweredNodeDeletions(rngFor('unansweredNodeDeletions'), setup, unansweredNodeDeletions, times)
     : []
   const lossSteps = workload.nodeLosses
     ? generateNodeLosses(
@@ -115,15 +116,15 @@ export function generatePlan(seed: number, options: PlanOptions = {}): Plan {
         period.calmStartMs,
       )
     : []
-  const denialSteps = isStock ? generateStockFaults(rngFor('stockFaults'), period.calmStartMs) : []
+  const stockFaultSteps = isStock ? generateStockFaults(rngFor('stockFaults'), period.calmStartMs) : []
   const steps = [
     ...userSteps,
     ...faultSteps,
     ...nodeSteps,
     ...targetedSteps,
-    ...lostNodeSteps,
+    ...unansweredSteps,
     ...lossSteps,
-    ...denialSteps,
+    ...stockFaultSteps,
   ]
     .filter(({ action }) => !workload.nodeLosses || (action.do !== 'jump clock' && action.do !== 'cut power'))
     .sort((a, b) => a.atMs - b.atMs)

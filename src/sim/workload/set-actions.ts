@@ -82,8 +82,7 @@ export function breakTemplate(draft: Draft): UserAction {
 export const changeRetention = ({ rng }: Draft): UserAction =>
   editSet(someSet(rng), { spec: { persistentVolumeClaimRetentionPolicy: someRetention(rng) } }, 'retention')
 
-/** Deletes a pod of a set. */
-export function deleteMember({ rng }: Draft): UserAction {
+export function deletePodOfSet({ rng }: Draft): UserAction {
   const { namespace, name } = someSet(rng)
   const ref = { namespace, name: `${name}-${rng.below(REPLICAS_MAX)}` }
   return { do: 'delete', kind: 'pod', ref, ...(rng.chance(0.3) ? { graceSeconds: 0 } : {}) }

@@ -39,8 +39,8 @@ export const generateTargetedFaults = (rng: Rng, setup: Setup, count: number, ti
   generate({ rng, setup, count, times, kinds: TARGETED_FAULTS, prefix: 'target' })
 
 /** Generates `count` claims whose node is deleted while the result of CreateVolume is unknown. */
-export const generateLostNodes = (rng: Rng, setup: Setup, count: number, times: TargetedTimes): Step[] =>
-  generate({ rng, setup, count, times, kinds: [unansweredNodeLoss], prefix: 'lost' })
+export const generateUnansweredNodeDeletions = (rng: Rng, setup: Setup, count: number, times: TargetedTimes): Step[] =>
+  generate({ rng, setup, count, times, kinds: [unansweredNodeDeletion], prefix: 'lost' })
 
 interface TargetedPlan {
   readonly rng: Rng
@@ -109,7 +109,7 @@ const unansweredDeletion: TargetedFault = {
  * The provisioner crashes and the selected node is deleted while the result of CreateVolume is unknown: the next process
  * does not know the topology of the first request, and the volume exists where no pod can use it.
  */
-const unansweredNodeLoss: TargetedFault = {
+const unansweredNodeDeletion: TargetedFault = {
   isDisruptive: true,
   add({ rng, setup, claim, pod, addStep }) {
     const node = rng.pick(nodesOf(setup))

@@ -2,7 +2,13 @@
 // others focus on one, with shorter plans and, except for `lost-nodes`, higher fault rates. generate-plan.ts turns a workload
 // into a plan.
 import type { AtRestStep, Setup, UserAction } from '../plan/plan.ts'
-import { changeAttributesClass, changeClass, changeConfigMap, changeNode, reportCapacity } from './admin-actions.ts'
+import {
+  changeAttributesClass,
+  changeClass,
+  changeConfigMap,
+  changeNode,
+  createManualCapacity,
+} from './admin-actions.ts'
 import {
   createClaim,
   createClaimsTogether,
@@ -27,7 +33,7 @@ import {
   changeRetention,
   changeTemplate,
   createSet,
-  deleteMember,
+  deletePodOfSet,
   deleteSet,
   scaleSet,
 } from './set-actions.ts'
@@ -70,7 +76,7 @@ export interface Workload {
   /** How many nodes are deleted and registered again; by default at most one, if there are rare actions. */
   readonly nodeDeletions?: Range
   /** The number of claims whose node is deleted while the result of CreateVolume is unknown. */
-  readonly lostNodes?: number
+  readonly unansweredNodeDeletions?: number
   /** How many nodes are lost. Clocks do not jump and no other power is cut, because the time after a loss matters. */
   readonly nodeLosses?: Range
   /** The part of the setup that the workload needs; the seed decides the rest. */
@@ -190,7 +196,7 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
       [12, createPod],
       [7, deletePod],
       [3, changeNode],
-      [1, reportCapacity],
+      [1, createManualCapacity],
     ],
     atRest: ['restart', 'unrelated changes'],
   },
@@ -262,7 +268,7 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
       ],
     },
     nodeDeletions: [0, 2],
-    lostNodes: 1,
+    unansweredNodeDeletions: 1,
     actions: [
       [8, createDelayedClaim],
       [2, deleteClaim],
@@ -282,7 +288,7 @@ export const WORKLOADS: Readonly<Record<WorkloadName, Workload>> = {
       [5, changeTemplate],
       [2, breakTemplate],
       [2, changeRetention],
-      [3, deleteMember],
+      [3, deletePodOfSet],
       [3, deleteSet],
       [1, changeNode],
     ],

@@ -12,7 +12,7 @@ import { supportsAttachments } from '../mounts.ts'
 
 const SHARED_MODES = ['ReadWriteMany', 'ReadOnlyMany']
 
-export function checkWriters({ system, view, report }: CheckContext, isStale: StaleMounts): { check(): void } {
+export function checkWriters({ system, view, report }: CheckContext, isStale: IsStaleMount): { check(): void } {
   const reported = new Set<string>()
 
   system.onCall(check)
@@ -47,7 +47,7 @@ export function checkWriters({ system, view, report }: CheckContext, isStale: St
 }
 
 /** Whether a mount is stale: excluded from the rules `two writers` and `wrong mount`. */
-export type StaleMounts = (asset: string, node: string) => boolean
+export type IsStaleMount = (asset: string, node: string) => boolean
 
 /**
  * Follows the mounts that are left on a suspended machine when an administrator has confirmed that it is off, and the volume is
@@ -64,7 +64,7 @@ export type StaleMounts = (asset: string, node: string) => boolean
  *
  * Create it before the checkers that use it, so that it sees each call and commit first.
  */
-export function followStaleMounts(system: System, view: View): StaleMounts {
+export function followStaleMounts(system: System, view: View): IsStaleMount {
   /** `asset node` pairs that were attached when last observed. */
   let attachedKeys = new Set<string>()
   let staleKeys = new Set<string>()
