@@ -20,7 +20,7 @@ describe('chooseBytes', () => {
     { requiredBytes: 10 * MIB, limitBytes: 299 * MIB },
   ])('rejects a limit below the minimum: %j', (range) => {
     expect(() => chooseBytes(range, rules)).toThrow(
-      'A volume with xfs needs at least 300Mi, but limit_bytes is 299Mi. Request that size or more.',
+      'A volume with xfs needs at least 300Mi, but limit_bytes is 299Mi. Raise or omit the limit.',
     )
   })
 

@@ -39,7 +39,7 @@ export function chooseBytes({ requiredBytes, limitBytes }: SizeRange, rules: Siz
   const neededBytes = Math.max(minimumBytes, sourceBytes)
   if (ceiling < neededBytes) {
     throw outOfRange(
-      `${subject} needs at least ${formatSize(neededBytes)}, but limit_bytes is ${formatSize(limitBytes)}. Request that size or more.`,
+      `${subject} needs at least ${formatSize(neededBytes)}, but limit_bytes is ${formatSize(limitBytes)}. Raise or omit the limit.`,
     )
   }
   if (requiredBytes > 0 && Math.max(requiredBytes, minimumBytes) < sourceBytes) {

@@ -68,7 +68,7 @@ describe('class parameters', () => {
     expect(errorOf(() => parseParameters(contradictingParameters, {}))).toContain('contradict')
   })
 
-  it('PIO-10 keep omitted limits on a change, and remove limits that are zero', () => {
+  it('PIO-10 leave omitted limits unchanged, and remove limits that are zero', () => {
     expect(changeRates({ iops: 100, throughputBytes: MIB }, { iops: 0 })).toEqual({ throughputBytes: MIB })
     expect(changeRates({ iops: 100 }, { throughputBytes: MIB })).toEqual({ iops: 100, throughputBytes: MIB })
   })

@@ -122,7 +122,7 @@ describe('an agent with a failing driver', () => {
     expect(fixture.agent.drivers().registered).toEqual([])
   })
 
-  it('SYS-7 keeps a deleted pod and records an event while its driver is unavailable', async () => {
+  it('SYS-7 does not remove a deleted pod while its driver is unavailable, and records an event', async () => {
     const fixture = await createAgentFixture()
     await fixture.createVolume('orders')
     await fixture.createPod('shop', ['orders'])
@@ -156,7 +156,7 @@ describe('an agent with a failing driver', () => {
 })
 
 describe('an agent on a failing node', () => {
-  it('SYS-7 records an event for a target that contains files, and keeps the files', async () => {
+  it('SYS-7 records an event for a target that contains files, and does not remove them', async () => {
     const fixture = await createAgentFixture()
     await fixture.stop()
     await fixture.createVolume('orders')

@@ -139,19 +139,19 @@ describe('a projected volume', () => {
     })
     await fixture.waitUntilRunning('shop')
     const seen = new Set<string>()
-    const look = () => seen.add(JSON.stringify(filesOf(fixture, uid)))
+    const recordFiles = () => seen.add(JSON.stringify(filesOf(fixture, uid)))
     for (let version = 1; version <= 12; version++) {
       let writes = 0
       disk.beforeWrite = (_operation, path) => {
         if (!path.includes('~projected')) return
-        look()
+        recordFiles()
         if (++writes === version) fixture.kill()
       }
       const data = { a: String(version), b: String(version) }
       await server.patch(`${NAMESPACE}/configmaps/conf`, { data }, 'merge')
       await fixture.waitUntil(async () => {
         if (writes >= version) {
-          disk.beforeWrite = look
+          disk.beforeWrite = recordFiles
           fixture.kill()
           fixture.start()
           writes = Number.NEGATIVE_INFINITY
@@ -160,7 +160,7 @@ describe('a projected volume', () => {
       }, `version ${version}`)
     }
     disk.beforeWrite = undefined
-    look()
+    recordFiles()
     const versions = Array.from({ length: 13 }, (_, version) => `{"b":"${version}","x/a":"${version}"}`)
     expect([...seen].filter((files) => !versions.includes(files))).toEqual([])
     const root = `${ROOT}/pods/${uid}/volumes/kubernetes.io~projected/files`

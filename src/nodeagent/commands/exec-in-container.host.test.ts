@@ -29,7 +29,7 @@ describe.skipIf(skipMessage)(`exec in a running container${skipMessage ? ` (${sk
   let root: string
   let containers: Containers
   let pod: Stored<Pod>
-  let replacedFile: string
+  let replacementLog: string
 
   /** Creates programs that would run instead of those of the machine if the container's PATH were searched. */
   async function createReplacements(directory: string, names: readonly string[], file: string): Promise<void> {
@@ -43,8 +43,8 @@ describe.skipIf(skipMessage)(`exec in a running container${skipMessage ? ` (${sk
     const volume = join(root, 'volume')
     await mkdir(volume)
     await writeFile(join(volume, 'greeting'), 'hello\n')
-    replacedFile = join(volume, 'replaced')
-    await createReplacements(join(volume, 'bin'), ['script', 'nsenter', 'unshare', 'stty', 'tty'], replacedFile)
+    replacementLog = join(volume, 'replaced')
+    await createReplacements(join(volume, 'bin'), ['script', 'nsenter', 'unshare', 'stty', 'tty'], replacementLog)
     await createReplacements(join(volume, 'tools'), ['setpriv'], '/data/replaced')
     containers = await createHostContainers({ ...HOST_DEFAULTS, paths: agentPaths(root), disk, clock, log: silentLog })
     pod = {
@@ -120,14 +120,14 @@ describe.skipIf(skipMessage)(`exec in a running container${skipMessage ? ` (${sk
       const marker = `100${tty ? 1 : 0}.25`
       const process = await exec(`sh -mc 'sleep ${marker} & wait' & echo up; wait`, { tty, stdin: true })
       await new Promise((resolve) => process.stdout.once('data', resolve))
-      const isRunning = async () =>
+      const listProcesses = async () =>
         (await run('sh', ['-c', `grep -lF ${marker} /proc/[0-9]*/cmdline 2>/dev/null || true`])).stdout
           .split('\n')
           .filter(Boolean)
-      await expect.poll(async () => (await isRunning()).length).toBeGreaterThan(2)
+      await expect.poll(async () => (await listProcesses()).length).toBeGreaterThan(2)
       process.kill('SIGKILL')
       await process.exitCode
-      await expect.poll(async () => (await isRunning()).length).toBeLessThanOrEqual(1) // grep itself
+      await expect.poll(async () => (await listProcesses()).length).toBeLessThanOrEqual(1) // grep itself
     })
   }
 
@@ -140,7 +140,7 @@ describe.skipIf(skipMessage)(`exec in a running container${skipMessage ? ` (${sk
     const process = await exec('echo "$PATH"', { tty: true })
     await process.resize({ columns: 91, rows: 31 })
     expect((await waitForOutcome(process)).out).toContain('/bin:/data/tools:')
-    expect(existsSync(replacedFile)).toBe(false)
+    expect(existsSync(replacementLog)).toBe(false)
   })
 
   it('SYS-26 rejects a container that runs no command', async () => {

@@ -294,7 +294,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
     })
   })
 
-  it("keeps the previous run's log only", async () => {
+  it('retains the logs of the current and the previous run only', async () => {
     const container = agentPaths(root).container(UID, 'main')
     for (const run of ['0', '1', '2']) {
       await mkdir(join(container, run), { recursive: true })

@@ -103,7 +103,7 @@ describe('planContainers', () => {
     })
   })
 
-  it('forgets earlier restarts after a run of more than ten minutes', () => {
+  it('resets the restart delay after a run of more than ten minutes', () => {
     const state = aState('main', ended(1, { restartDelayMs: 300_000, startedMs: NOW - 700_000 }))
     expect(plan(aPod(), [], [state]).start).toMatchObject({ restartDelayMs: 10_000 })
   })

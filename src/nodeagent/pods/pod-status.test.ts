@@ -140,7 +140,7 @@ describe("a pod's status", () => {
     })
   })
 
-  it('keeps the finish time of a termination that was not observed', () => {
+  it('preserves the finish time of a termination that the agent did not observe', () => {
     const pod = aPod('Always')
     const last = { code: 127, reason: 'Error', startedMs: NOW }
     const lastState = {

@@ -79,7 +79,7 @@ describe('driver registration', () => {
     await fixture.waitUntil(async () => (await conflictStatus()) === 'False', 'the condition to end')
   })
 
-  it('CAP-3 removes a driver from CSINode when its socket is removed, and keeps the labels', async () => {
+  it('CAP-3 removes a driver from CSINode when its socket is removed, but does not remove the labels', async () => {
     const fixture = await createAgentFixture({ settings })
     fixture.sockets.splice(0)
     await fixture.waitUntil(() => fixture.agent.drivers().registered.length === 0, 'the driver to be unregistered')

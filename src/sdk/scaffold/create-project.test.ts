@@ -32,8 +32,8 @@ describe('createProject', () => {
   })
 
   it('rejects a name that no provisioner can have, and creates nothing', async () => {
-    await expect(create('Disks')).rejects.toThrow('--name: "Disks" cannot be the name of a provisioner')
-    await expect(create('kubernetes.io/disks')).rejects.toThrow('not a domain of Kubernetes')
+    await expect(create('Disks')).rejects.toThrow('"Disks" cannot be the name of a provisioner')
+    await expect(create('kubernetes.io/disks')).rejects.toThrow('not a domain of Kubernetes. Set the name with --name.')
     expect(await readdir(dir)).toEqual([])
   })
 

@@ -54,7 +54,7 @@ function checkName(name: string): void {
   try {
     checkPlugin({ name, provision: () => Promise.reject(), delete: () => Promise.reject() })
   } catch (error) {
-    throw new UsageError(`--name: ${(error as Error).message}`)
+    throw new UsageError(`${(error as Error).message} Set the name with --name.`)
   }
 }
 

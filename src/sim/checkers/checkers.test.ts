@@ -954,14 +954,15 @@ describe('checkers of the state at rest', () => {
     putBound(fixture, { storage: '2Gi' })
     const putPod = (phase: string) =>
       fixture.put(['pod', aPod('p', ['a'], { spec: { nodeName: 'n1' }, status: { phase } })])
-    const isHeld = () => !fixture.problems().some((text) => text.startsWith('needless wait: claim team-a/a could have'))
+    const isAccepted = () =>
+      !fixture.problems().some((text) => text.startsWith('needless wait: claim team-a/a could have'))
     putPod('Running')
-    expect(isHeld()).toBe(true)
+    expect(isAccepted()).toBe(true)
     putPod('Succeeded')
-    expect(isHeld()).toBe(false)
+    expect(isAccepted()).toBe(false)
     putPod('Running')
     fixture.recordEvent('uid-a', 'VolumeResizeFailed', 'something else')
-    expect(isHeld()).toBe(false)
+    expect(isAccepted()).toBe(false)
   })
 
   it('attributes: reports differences between driver, volume and claim, and changes that are possible', () => {

@@ -46,7 +46,7 @@ const lateWatch: PlantedBug = {
   }),
 }
 
-/** A queue describes a key that is done by its last state: its operation stays listed. */
+/** A queue still reports the last state of a key that is done: its operation stays listed. */
 const doneHasState: PlantedBug = {
   wrapOperations: (operations) => ({
     ...operations,
@@ -64,7 +64,7 @@ const doneHasState: PlantedBug = {
   }),
 }
 
-/** A queue describes a key that waits for a change as done: its operation is not listed. */
+/** A queue reports no state of a key that waits for a change: its operation is not listed. */
 const stuckHasNoState: PlantedBug = {
   wrapOperations: (operations) => ({
     ...operations,
@@ -154,7 +154,7 @@ const silentIsOutOfService: PlantedBug = {
 /** Lists and watches show classes whose lost volumes are deleted after a second, whatever their policy is. */
 const everyLostVolumeIsDeleted: PlantedBug = {
   wrapServer: (client) => {
-    const hasty = <T extends KubeObject>(object: T): T => ({
+    const withShortDelay = <T extends KubeObject>(object: T): T => ({
       ...object,
       metadata: { ...object.metadata, annotations: { [LOST_VOLUME_POLICY]: 'delete-after=1s' } },
     })
@@ -162,12 +162,12 @@ const everyLostVolumeIsDeleted: PlantedBug = {
       ...client,
       async list(kind, request) {
         const list = await client.list(kind, request)
-        return kind.kind === 'StorageClass' ? { ...list, items: list.items.map(hasty) } : list
+        return kind.kind === 'StorageClass' ? { ...list, items: list.items.map(withShortDelay) } : list
       },
       async *watch(kind, request) {
         for await (const event of client.watch(kind, request))
           yield event.type !== 'bookmark' && kind.kind === 'StorageClass'
-            ? { ...event, object: hasty(event.object) }
+            ? { ...event, object: withShortDelay(event.object) }
             : event
       },
     }

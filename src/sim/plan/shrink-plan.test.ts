@@ -5,7 +5,7 @@ import type { Plan, Step } from './plan.ts'
 import { type RunPlan, shrink } from './shrink-plan.ts'
 
 describe('shrinking a failing plan', () => {
-  it('keeps the rule, and leaves no step that can be removed', async () => {
+  it('returns a plan that violates the same rule and has no step that can be removed', async () => {
     await fc.assert(
       fc.asyncProperty(failingPlans(), async ({ plan, fails }) => {
         const shrunk = (await shrink(plan, createRunner(fails), AMPLE_BUDGET))!
@@ -80,7 +80,7 @@ describe('shrinking a failing plan', () => {
     expect(claimNames(shrunk.plan)).toEqual(['c1', 'c2'])
   })
 
-  it('stops when the budget of runs or time is used up, and keeps the best plan so far', async () => {
+  it('stops when the budget of runs or time is used up, and returns the smallest plan so far', async () => {
     const fails = (candidate: Plan) => claimNames(candidate).includes('c3')
     let runs = 0
     const countingRunner: RunPlan = (plan) => {

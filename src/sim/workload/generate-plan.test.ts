@@ -181,25 +181,25 @@ describe('a plan', () => {
 })
 
 describe('a plan with stock answers', () => {
-  const isDenial = ({ action }: Step) => action.do === 'deny' || action.do === 'stop serving'
+  const isStockFault = ({ action }: Step) => action.do === 'deny' || action.do === 'stop serving'
 
-  it('commits one by one, requests no iops, and contains at least two denials', () => {
+  it('commits one by one, requests no iops, and contains at least two stock faults', () => {
     for (const { setup, steps } of stockPlans) {
       expect(setup).toMatchObject({ answers: 'stock', commits: 'one by one' })
-      expect(steps.filter(isDenial).length).toBeGreaterThanOrEqual(2)
+      expect(steps.filter(isStockFault).length).toBeGreaterThanOrEqual(2)
       expect(JSON.stringify(steps.filter(({ action }) => isUserAction(action)))).not.toMatch(/"requests":[^}]*"iops"/)
     }
   })
 
-  it('differs only in its denials from a plan of the same seed that commits one by one', () => {
+  it('differs only in its stock faults from a plan of the same seed that commits one by one', () => {
     for (const plan of [...plans, ...focusedPlans]) {
       expect(plan.setup).not.toHaveProperty('answers')
-      expect(plan.steps.filter(isDenial)).toEqual([])
+      expect(plan.steps.filter(isStockFault)).toEqual([])
     }
     for (const plan of plans.filter(({ setup }) => setup.commits === 'one by one').slice(0, 10)) {
       const { setup, steps, ...remaining } = generatePlan(plan.seed, { answers: 'stock' })
       const { answers: _, ...withoutAnswers } = setup
-      const otherSteps = steps.filter((step) => !isDenial(step))
+      const otherSteps = steps.filter((step) => !isStockFault(step))
       expect({ ...remaining, setup: withoutAnswers, steps: otherSteps }).toEqual(plan)
     }
   })
@@ -334,7 +334,7 @@ describe('all plans together', () => {
     expect(new Set(actionsOfType('cut power').map(({ isOutOfService }) => isOutOfService)).size).toBe(2)
   })
 
-  it('rarely contain actions that affect everything', () => {
+  it('rarely change feature gates, lose the state of a driver or delete namespaces', () => {
     const shareOfPlansWith = (test: (action: Action) => boolean) =>
       plans.filter(({ steps }) => steps.some(({ action }) => test(action))).length / SEEDS
     expect(shareOfPlansWith(({ do: type }) => type === 'set gate')).toBeLessThan(0.06)

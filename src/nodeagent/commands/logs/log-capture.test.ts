@@ -36,7 +36,7 @@ describe('the capture of a run whose pipes another process keeps open', () => {
   })
   const countLines = async () => (await readFile(runFiles(directory).log, 'utf8')).split('\n').length - 1
 
-  it('has all output of the command after a drain, however long the agent did not run', async () => {
+  it('contains, after a drain, all output that was written while the agent did not run', async () => {
     for (const { fd } of [pipes.stdout, pipes.stderr]) writeSync(fd, LINE.repeat(60)) // the agent is not running
     await capture.drain()
     expect(await countLines()).toBe(120)
@@ -45,10 +45,10 @@ describe('the capture of a run whose pipes another process keeps open', () => {
 
   it('does not wait for a process that keeps writing', async () => {
     let isWriting = true
-    const writeOn = async () => {
+    const writeRepeatedly = async () => {
       while (isWriting) await pipes.stdout.write(LINE)
     }
-    const writing = writeOn()
+    const writing = writeRepeatedly()
     await capture.drain()
     isWriting = false
     await writing

@@ -77,6 +77,7 @@ describe('SPDY connection', () => {
     expect(activities).toBeGreaterThan(activitiesBefore)
     client.connection.destroy()
   })
+
   it('SYS-26 stops reading from the connection while a stream is not read', async () => {
     const client = connect(() => true)
     await client.openStream(1, 'stdin')

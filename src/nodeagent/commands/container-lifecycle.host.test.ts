@@ -36,7 +36,7 @@ describe.skipIf(skipMessage)(`createHostContainers${skipMessage ? ` (${skipMessa
   let events: string[] = []
 
   beforeEach(async () => {
-    root = await realpath(await mkdtemp(join(tmpdir(), 'stowage-life-')))
+    root = await realpath(await mkdtemp(join(tmpdir(), 'stowage-lifecycle-')))
     volume = join(root, 'volume')
     events = []
     await mkdir(volume)
