@@ -19,7 +19,7 @@ import { aClaim, aClass, aNode, aPod, aVolume, createFixture } from './checkers.
 import { checkDeletions } from './deletions.ts'
 import { checkIntents } from './intents.ts'
 import { checkLeases } from './leases.ts'
-import { checkWrites } from './lost-writes.ts'
+import { checkLostWrites } from './lost-writes.ts'
 import { findGaugeProblems, findMetricProblems } from './metrics.ts'
 import { checkMounts } from './mounts.ts'
 import { checkOverlaps } from './overlaps.ts'
@@ -425,7 +425,7 @@ describe('checkers of every commit and driver call', () => {
     const acknowledgedWrites = [
       { atMs: 0, kind: 'claim', key: 'team-a/a', uid: 'uid-a', resourceVersion: '1', isDeleted: false },
     ]
-    const writes = checkWrites(fixture.context, acknowledgedWrites as never)
+    const writes = checkLostWrites(fixture.context, acknowledgedWrites as never)
     fixture.put(['claim', aClaim('a')], ['claim', aClaim('b')])
     writes.check()
     const restartServer = async (revision: number, ...entries: { key: string; modRevision: number }[]) => {
@@ -912,7 +912,7 @@ describe('checkers of the state at rest', () => {
     ])
   })
 
-  it('needless wait: accepts an expansion of a volume that is ReadWriteOnce and ReadOnlyMany, but not ReadWriteMany', () => {
+  it('needless wait: accepts a failed expansion of a volume that is ReadWriteOnce and ReadOnlyMany, unless it is also ReadWriteMany', () => {
     const fixture = createFixture()
     fixture.addDriverVolume('net.sim', 'pv')
     fixture.recordEvent('uid-a', 'VolumeResizeFailed')

@@ -61,9 +61,9 @@ export function createExemptions(
       if (next) {
         knownAssets.add(asset)
         abandonedAssets.delete(asset)
-        if (next.metadata.deletionTimestamp && !isHeldToDelete(next)) unprotectedUids.add(next.metadata.uid ?? '')
+        if (next.metadata.deletionTimestamp && !mustDeleteStorage(next)) unprotectedUids.add(next.metadata.uid ?? '')
       } else if (old && !isRequestedByProcess(old)) {
-        if (unprotectedUids.has(old.metadata.uid ?? '') || !isHeldToDelete(old)) abandonedAssets.add(asset)
+        if (unprotectedUids.has(old.metadata.uid ?? '') || !mustDeleteStorage(old)) abandonedAssets.add(asset)
       }
     }
   })
@@ -122,6 +122,7 @@ export function createExemptions(
   }
 }
 
-const isHeldToDelete = ({ metadata: { finalizers = [] }, spec }: ObjectOf<'volume'>): boolean =>
+/** Whether the policy and a finalizer require that a process deletes the storage before the object is removed. */
+const mustDeleteStorage = ({ metadata: { finalizers = [] }, spec }: ObjectOf<'volume'>): boolean =>
   spec?.persistentVolumeReclaimPolicy === 'Delete' &&
   (finalizers.includes(EXTERNAL_PROVISIONER_FINALIZER) || finalizers.includes(IN_PROCESS_PROVISIONER_FINALIZER))

@@ -1,7 +1,7 @@
 // Rule `growth`: automatic growth requests at most the maximum of the claim's policy, and only while no expansion is pending; it
 // lowers a request only after the driver has rejected it, and never below the capacity; and a volume that grows
 // automatically never gets larger than the maximum. Rule `quota` checks the charge. At rest, no rejected growth is left. Reads
-// the annotations without the code of the controller. Only the workload `auto-grow` runs it.
+// the annotations without the code of the controller. Applies to the workload `auto-grow` only.
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { ObjectOf, View } from '../engine/view.ts'
 import { type CheckContext, isDeleting, type Problem } from './context.ts'

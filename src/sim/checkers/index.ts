@@ -17,7 +17,7 @@ import { checkIntents } from './intents.ts'
 import { checkLeases } from './leases.ts'
 import { followLostVolumes } from './lost-nodes/lost-volumes.ts'
 import { checkWriters, followStaleMounts } from './lost-nodes/writers.ts'
-import { checkWrites } from './lost-writes.ts'
+import { checkLostWrites } from './lost-writes.ts'
 import { findGaugeProblems, findMetricProblems, findReservationProblems } from './metrics.ts'
 import { checkMounts } from './mounts.ts'
 import { findOperationProblems, followOperations } from './operations.ts'
@@ -93,7 +93,7 @@ export function createCheckers(options: CheckersOptions): Checkers {
   checkStatefulSets(context)
   checkPreemptions(context)
   followOperations(system, view)
-  const writes = checkWrites(context, users.acknowledgedWrites)
+  const lostWrites = checkLostWrites(context, users.acknowledgedWrites)
   if (hasObserver) addObserver(context)
   const findCacheProblems = addCacheFollower(context)
 
@@ -115,7 +115,7 @@ export function createCheckers(options: CheckersOptions): Checkers {
     },
     watchRetries: () => retries.start(),
     async checkEnd() {
-      writes.check()
+      lostWrites.check()
       writers.check()
       const problems: readonly Problem[] = [
         ...retries.problems(),

@@ -27,7 +27,7 @@ const KIND_KEYS: Readonly<Record<string, KindKey>> = {
   'limit range': 'limitRange',
 }
 
-export function checkWrites(
+export function checkLostWrites(
   { system, view, report }: CheckContext,
   acknowledgedWrites: readonly AcknowledgedWrite[],
 ): LostWrites {

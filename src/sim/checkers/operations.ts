@@ -48,7 +48,7 @@ export function findOperationProblems(system: System, view: View, exemptions: Pi
 
 /**
  * Returns the operations that the server lists at rest: those in the registries of all processes except the agents of machines
- * that are lost for good. The registry of such an agent keeps its last operations, but the server removes the operations of a
+ * that are lost for good. The registry of such an agent retains its last operations, but the server removes the operations of a
  * process that has not reported for SILENCE_MS_MAX (apiserver/operations/operation-board.ts). The registries of other processes
  * count even between a crash and the restart, because these processes run at rest.
  */

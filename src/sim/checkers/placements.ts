@@ -13,12 +13,12 @@ export function checkPlacements({ system, view, report }: CheckContext): void {
   /** When each claim was deleted, by key. */
   const deletedMs = new Map<string, number>()
   /** Since when each node has been missing or cordoned. */
-  const closedNodes = new Map<string, { readonly reason: string; readonly sinceMs: number }>()
+  const unavailableNodes = new Map<string, { readonly reason: string; readonly sinceMs: number }>()
 
   view.onCommit((changes) => {
     for (const change of changes) {
       if (change.of === 'claim' && !change.next) deletedMs.set(change.key, simulation.nowMs)
-      if (change.of === 'node') updateClosedNode(change.key, change.next)
+      if (change.of === 'node') updateUnavailableNode(change.key, change.next)
     }
     for (const change of changes) {
       if (change.of !== 'pod' || !change.next || !change.old) continue // created with a node name
@@ -26,21 +26,25 @@ export function checkPlacements({ system, view, report }: CheckContext): void {
     }
   })
 
-  function updateClosedNode(name: string, node: ObjectOf<'node'> | undefined): void {
+  function updateUnavailableNode(name: string, node: ObjectOf<'node'> | undefined): void {
     const reason = node === undefined ? 'does not exist' : node.spec?.unschedulable ? 'is cordoned' : undefined
-    const previousClosure = closedNodes.get(name)
-    if (reason === undefined) closedNodes.delete(name)
-    else if (previousClosure?.reason !== reason) closedNodes.set(name, { reason, sinceMs: simulation.nowMs })
+    const previousState = unavailableNodes.get(name)
+    if (reason === undefined) unavailableNodes.delete(name)
+    else if (previousState?.reason !== reason) unavailableNodes.set(name, { reason, sinceMs: simulation.nowMs })
   }
 
   const hasPropagated = (sinceMs: number): boolean => simulation.nowMs - sinceMs > PROPAGATION_MS
 
   function check(pod: ObjectOf<'pod'>, nodeName: string): void {
     const text = `pod ${keyOfObject(pod)} was bound to ${nodeName}`
-    const closedNode = closedNodes.get(nodeName)
+    const unavailableNode = unavailableNodes.get(nodeName)
     const toleratesCordon = pod.spec?.tolerations?.some(({ key }) => !key || key === 'node.kubernetes.io/unschedulable')
-    if (closedNode && hasPropagated(closedNode.sinceMs) && !(closedNode.reason === 'is cordoned' && toleratesCordon)) {
-      report('wrong placement', `${text}, which ${closedNode.reason}`)
+    if (
+      unavailableNode &&
+      hasPropagated(unavailableNode.sinceMs) &&
+      !(unavailableNode.reason === 'is cordoned' && toleratesCordon)
+    ) {
+      report('wrong placement', `${text}, which ${unavailableNode.reason}`)
     }
     const node = view.nodes.get(nodeName)
     for (const { key, claim } of claimsOf(pod, view)) {

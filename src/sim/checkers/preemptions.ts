@@ -63,7 +63,7 @@ export function checkPreemptions({ system, view, report }: CheckContext): void {
     if (preemptors.some((pod) => fitsWithoutLowerPods(pod, nodeName))) return
     report(
       'wrong preemption',
-      `pod ${keyOfObject(victim)} was preempted on ${nodeName}, but no waiting pod fits there then`,
+      `pod ${keyOfObject(victim)} was preempted on ${nodeName}, but no waiting pod fits there without the pods of lower priority`,
     )
   }
 

@@ -63,9 +63,9 @@ export function createEffects(hooks: EffectHooks = {}, note: (effect: Effect) =>
         throw error
       },
     )
-    const fate = hooks.after?.(effect)
+    const delivery = hooks.after?.(effect)
     if (!process.alive) return neverSettle()
-    if (fate === 'response lost') throw connectionReset(target)
+    if (delivery === 'response lost') throw connectionReset(target)
     return settle()
   }
 

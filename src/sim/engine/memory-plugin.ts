@@ -1,4 +1,4 @@
-// A provisioner plugin that keeps its volumes in memory: the in-process provisioner of the simulated system.
+// A provisioner plugin that stores its volumes in memory: the in-process provisioner of the simulated system.
 import type { ProvisionerPlugin } from '../../controllers/provisioning/plugin/contract.ts'
 import { MEMORY_PLUGIN, MEMORY_PLUGIN_PATH } from '../plan/catalog.ts'
 

@@ -110,9 +110,9 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
   }
 
   /** Returns the client that a process has in production. The roles on a stock server may allow update but not patch. */
-  function clientOf(requests: Client, isAtomic: boolean): Client {
-    if (isAtomic) return requests
-    return stockAnswers ? patchByUpdate(createNonAtomicClient(requests)) : createNonAtomicClient(requests)
+  function clientOf(networkClient: Client, isAtomic: boolean): Client {
+    if (isAtomic) return networkClient
+    return stockAnswers ? patchByUpdate(createNonAtomicClient(networkClient)) : createNonAtomicClient(networkClient)
   }
 
   return {
@@ -137,9 +137,9 @@ export function createProcessHost(deps: HostDeps): ProcessHost {
       }
       const limitToNode = nodeName === undefined ? undefined : cluster.withNodePermissions(nodeName)
       const wrapStock = isAtomic ? undefined : stockAnswers?.wrap
-      const answers =
+      const adaptServer =
         limitToNode && wrapStock ? (server: Client) => wrapStock(limitToNode(server)) : (limitToNode ?? wrapStock)
-      const instance = cluster.add(name, run, answers)
+      const instance = cluster.add(name, run, adaptServer)
       processes.set(name, instance)
       return instance
     },

@@ -85,7 +85,7 @@ export function addProcesses(deps: HostDeps): ProcessHost {
     const identity = setup.identities ? { nodeName: machine.name } : {}
     machine.agent = add(`agent-${machine.name}`, (context) => runAgent(context, machine), identity)
     const { start } = machine.agent
-    machine.agent.start = () => void (machine.isRunning && start()) // without power nothing starts
+    machine.agent.start = () => void (machine.isRunning && start()) // a machine that is off or suspended starts nothing
   }
   return host
 

@@ -43,8 +43,8 @@ export interface Cluster {
   store(): Store | undefined
   /** Calls `listener` with the store of every incarnation of the server, starting with the current one. */
   follow(listener: (store: Store) => void): void
-  /** Adds and starts a component that reaches the server over the network only. `answers` wraps the server for it. */
-  add(name: string, main: (env: Env, client: Client) => void, answers?: (server: Client) => Client): SimProcess
+  /** Adds and starts a component that reaches the server over the network only. `adaptServer` wraps the server for it. */
+  add(name: string, main: (env: Env, client: Client) => void, adaptServer?: (server: Client) => Client): SimProcess
   /** Starts every process that is down, sets all fault rates to 0, and waits until the server is up. */
   heal(): Promise<void>
 }
@@ -183,8 +183,8 @@ export async function createCluster(
       followers.push(listener)
       if (currentServer) listener(currentServer.store)
     },
-    add(name, main, answers) {
-      const instance = createProcess(simulation, name, (env) => main(env, network.clientFor(env, answers)))
+    add(name, main, adaptServer) {
+      const instance = createProcess(simulation, name, (env) => main(env, network.clientFor(env, adaptServer)))
       processes.push(instance)
       instance.start()
       return instance

@@ -53,8 +53,8 @@ const NOTICE_MS_MAX = 5_000
 
 export interface Network {
   readonly faults: NetworkFaults
-  /** Returns the client of one incarnation of a process. `answers` wraps the server for this client. */
-  clientFor(incarnation: Incarnation & Sender, answers?: (server: Client) => Client): Client
+  /** Returns the client of one incarnation of a process. `adaptServer` wraps the server for this client. */
+  clientFor(incarnation: Incarnation & Sender, adaptServer?: (server: Client) => Client): Client
   /** Breaks every open watch. */
   breakWatches(): void
   /** Additional losses by process name. */
@@ -253,17 +253,21 @@ export function createNetwork(simulation: Simulation, server: () => Client | und
     breakWatches() {
       for (const { onBreak } of streams) onBreak?.()
     },
-    clientFor: (incarnation, answers = (client) => client) => ({
-      get: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).get(...args))),
-      list: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).list(...args))),
-      create: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).create(...args), true)),
-      update: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).update(...args), true)),
-      patch: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).patch(...args), true)),
-      delete: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).delete(...args), true)),
-      commit: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).commit(...args), true)),
-      serves: (...args) => incarnation.pass(exchange(incarnation, (client) => answers(client).serves(...args))),
+    clientFor: (incarnation, adaptServer = (client) => client) => ({
+      get: (...args) => incarnation.pass(exchange(incarnation, (client) => adaptServer(client).get(...args))),
+      list: (...args) => incarnation.pass(exchange(incarnation, (client) => adaptServer(client).list(...args))),
+      create: (...args) =>
+        incarnation.pass(exchange(incarnation, (client) => adaptServer(client).create(...args), true)),
+      update: (...args) =>
+        incarnation.pass(exchange(incarnation, (client) => adaptServer(client).update(...args), true)),
+      patch: (...args) => incarnation.pass(exchange(incarnation, (client) => adaptServer(client).patch(...args), true)),
+      delete: (...args) =>
+        incarnation.pass(exchange(incarnation, (client) => adaptServer(client).delete(...args), true)),
+      commit: (...args) =>
+        incarnation.pass(exchange(incarnation, (client) => adaptServer(client).commit(...args), true)),
+      serves: (...args) => incarnation.pass(exchange(incarnation, (client) => adaptServer(client).serves(...args))),
       watch: (kind, request) =>
-        streamEvents(incarnation, (client) => answers(client).watch(kind, request), {
+        streamEvents(incarnation, (client) => adaptServer(client).watch(kind, request), {
           plural: kind.plural,
           isResumed: request.resourceVersion !== undefined,
           sendsInitialEvents: request.sendInitialEvents === true,

@@ -17,7 +17,7 @@ export interface Env extends Incarnation {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** Fires on an orderly stop; a crash does not fire it. */
+  /** Aborted when the simulation ends. A crash does not abort it. */
   readonly signal: AbortSignal
 }
 
@@ -36,8 +36,8 @@ export interface SimProcess {
   /** Shifts the clock of this and all later incarnations. */
   jumpClock(byMs: number): void
   /**
-   * Ends the process when its simulation ends. Node.js keeps signals derived from the process's signal, with all their
-   * listeners, until it fires: without this, many simulations in one Node.js process would exhaust its memory.
+   * Ends the process when its simulation ends. Node.js retains signals derived from the process's signal, with all their
+   * listeners, until it is aborted: without this, many simulations in one Node.js process would exhaust its memory.
    */
   dispose(): void
   /** Probability of a crash at each await. */
