@@ -84,7 +84,7 @@ export function violate(message: string): never {
   throw new Violation(message)
 }
 
-/** The check turned out not to apply to this driver after a call. */
+/** Thrown by a check that finds, after it has started, that it does not apply to this driver. */
 export class NotApplicable extends Error {
   override readonly name = 'NotApplicable'
 }

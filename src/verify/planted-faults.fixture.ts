@@ -129,6 +129,11 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     plant: (services) => replace(services, 'controller', 'getCapacity', async () => fail('UNIMPLEMENTED')),
   },
   {
+    title: 'GET_SNAPSHOT is advertised, but GetSnapshot is not implemented',
+    check: 'controller-implemented',
+    plant: (services) => replace(services, 'controller', 'getSnapshot', async () => fail('UNIMPLEMENTED')),
+  },
+  {
     title: 'an advertised node call is not implemented',
     check: 'node-implemented',
     plant: (services) => replace(services, 'node', 'nodeGetVolumeStats', async () => fail('UNIMPLEMENTED')),

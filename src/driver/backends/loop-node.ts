@@ -1,5 +1,5 @@
-// Implements the node operations of loop volumes: staging, publishing, growth, usage, limits and recovery. The device of each
-// staged volume is kept in memory and looked up at startup, because devices and mounts outlive the driver.
+// Implements the node operations of loop volumes: staging, publishing, growth, usage, limits and recovery. The devices
+// of staged volumes are cached in memory and looked up at startup, because devices and mounts outlive the driver.
 import { mkdir } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Host, IoLimit, LoopDevice } from '../../host/host.ts'

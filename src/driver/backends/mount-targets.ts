@@ -95,12 +95,12 @@ async function findTargetProblem(path: string, accessType: AccessType): Promise<
     : 'the directory is not empty, and the volume would hide its content.'
 }
 
-/** Removes an empty directory or an empty file, as a publish creates it. Other content is kept. */
+/** Removes an empty directory or an empty file, as a publish creates it. Does not remove other content. */
 export async function removeTarget(path: string): Promise<void> {
   const stats = await lstat(path).catch(() => undefined)
   if (stats?.isFile() && stats.size === 0) await rm(path, { force: true })
   if (!stats?.isDirectory()) return
   await rmdir(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error // a directory that is no longer empty is kept
+    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error // a directory that is no longer empty is not removed
   })
 }

@@ -30,7 +30,9 @@ export async function expandVolume(request: ControllerExpandVolumeRequest, drive
     }
     await requireUndamaged(driver, volume, 'expanded')
     const grownVolume =
-      range.requiredBytes > volume.capacityBytes ? await growOrFail(volume, range.requiredBytes, driver) : volume
+      range.requiredBytes > volume.capacityBytes
+        ? await growOrThrowOutOfRange(volume, range.requiredBytes, driver)
+        : volume
     const isBlock = capability ? capability.accessType === 'block' : !volume.accessTypes.includes('mount')
     return {
       capacityBytes: BigInt(grownVolume.capacityBytes),
@@ -43,7 +45,7 @@ export async function expandVolume(request: ControllerExpandVolumeRequest, drive
  * Reports a full pool as OUT_OF_RANGE, which is final. Resizers treat RESOURCE_EXHAUSTED as uncertain and keep requesting the
  * same size, so a lowered request would have no effect.
  */
-async function growOrFail(volume: VolumeRecord, toBytes: number, driver: DriverContext): Promise<VolumeRecord> {
+async function growOrThrowOutOfRange(volume: VolumeRecord, toBytes: number, driver: DriverContext): Promise<VolumeRecord> {
   try {
     return await grow(volume, toBytes, driver)
   } catch (error) {

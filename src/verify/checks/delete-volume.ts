@@ -104,7 +104,7 @@ export const deleteVolumeChecks: readonly Check[] = [
     rule: {
       section: 'DeleteVolume Errors',
       level: 'must',
-      text: 'A volume that a node has published cannot be deleted: the call fails with FAILED_PRECONDITION, and the volume stays usable.',
+      text: 'A volume that a node has published cannot be deleted: the call fails with FAILED_PRECONDITION.',
     },
     needs: { ...NEEDS, node: [] },
     async run(context) {

@@ -71,7 +71,7 @@ export const identityChecks: readonly Check[] = [
     rule: {
       section: 'ControllerGetCapabilities',
       level: 'must',
-      text: 'A call whose capability is advertised is implemented: with an empty request it fails for the missing fields, not with UNIMPLEMENTED.',
+      text: 'A call whose capability is advertised is implemented: with an empty request it does not fail with UNIMPLEMENTED.',
     },
     needs: { controller: [] },
     async run({ csi, profile }) {
@@ -86,6 +86,7 @@ export const identityChecks: readonly Check[] = [
         GET_CAPACITY: [() => controller.getCapacity({})],
         CREATE_DELETE_SNAPSHOT: [() => controller.createSnapshot({}), () => controller.deleteSnapshot({})],
         LIST_SNAPSHOTS: [() => controller.listSnapshots({})],
+        GET_SNAPSHOT: [() => controller.getSnapshot({})],
         EXPAND_VOLUME: [() => controller.controllerExpandVolume({})],
         MODIFY_VOLUME: [() => controller.controllerModifyVolume({})],
         GET_VOLUME: [() => controller.controllerGetVolume({})],
@@ -102,7 +103,7 @@ export const identityChecks: readonly Check[] = [
     rule: {
       section: 'NodeGetCapabilities',
       level: 'must',
-      text: 'A call whose capability is advertised is implemented: with an empty request it fails for the missing fields, not with UNIMPLEMENTED.',
+      text: 'A call whose capability is advertised is implemented: with an empty request it does not fail with UNIMPLEMENTED.',
     },
     needs: { node: [] },
     async run({ csi: { node }, profile }) {
