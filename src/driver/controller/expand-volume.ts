@@ -45,7 +45,11 @@ export async function expandVolume(request: ControllerExpandVolumeRequest, drive
  * Reports a full pool as OUT_OF_RANGE, which is final. Resizers treat RESOURCE_EXHAUSTED as uncertain and keep requesting the
  * same size, so a lowered request would have no effect.
  */
-async function growOrThrowOutOfRange(volume: VolumeRecord, toBytes: number, driver: DriverContext): Promise<VolumeRecord> {
+async function growOrThrowOutOfRange(
+  volume: VolumeRecord,
+  toBytes: number,
+  driver: DriverContext,
+): Promise<VolumeRecord> {
   try {
     return await grow(volume, toBytes, driver)
   } catch (error) {

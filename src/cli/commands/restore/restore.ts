@@ -39,8 +39,8 @@ export async function restoreBackup(options: RestoreBackupOptions): Promise<Rest
   if (isDirectory.includes(true)) {
     if (backups.length > 1) throw new UsageError('A backup that is a directory cannot be combined with others.')
     const backupDir = resolve(backups[0]!)
-      const { files: backupFiles } = await findFiles({ dataDir: backupDir, includesEncryptionKey: true })
-      const writeOtherFiles = async () => {
+    const { files: backupFiles } = await findFiles({ dataDir: backupDir, includesEncryptionKey: true })
+    const writeOtherFiles = async () => {
       for (const { name, path } of backupFiles) await files.write(name, await readFile(path))
     }
     const { damagedRecords } = await restoreCopy({ sourceDir: join(backupDir, 'store'), dir, writeOtherFiles })
