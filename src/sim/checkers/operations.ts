@@ -5,6 +5,7 @@
 import { isFenced, lostSince } from '../../api/kinds/node/fencing.ts'
 import type { Operation } from '../../api/kinds/operation/operation-schema.ts'
 import { hasTerminated } from '../../api/kinds/pod/has-terminated.ts'
+import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { compareQuantities } from '../../api/quantity.ts'
 import { resizeCondition } from '../../volumes/resize-status.ts'
 import type { System } from '../engine/system.ts'
@@ -22,6 +23,8 @@ type IsLost = (asset: string) => boolean
 
 /** Registries serve their listeners at most once per second; the checker reads them as often. */
 const READ_INTERVAL_MS = 1_000
+/** Of the finalizers and annotations that the simulated users set. */
+const USER_PREFIX = 'sim.example/'
 const SCHEDULERS = ['default-scheduler', 'stowage-scheduler']
 
 /** Reads the registries during the run, as listeners do: an operation that was never listed cannot become stale. */
@@ -90,10 +93,15 @@ function hasComponent({ kind, key }: UnreadyObject, system: System, view: View):
     return nodeName ? view.nodes.has(nodeName) : SCHEDULERS.includes(schedulerName)
   }
   const claim = kind === 'PersistentVolumeClaim' ? view.claims.get(key) : undefined
+  if (claim && isHeldByUser(claim)) return false
   if (!claim || isDeleting(claim) || claim.status?.phase !== 'Bound') return true
   const { driver } = parseAsset(assetOfClaim(claim, view))
   return DRIVERS.includes(driver) && hasResizer(system, driver)
 }
+
+/** Whether the deletion of the claim waits only for users, who have not removed their finalizers. */
+const isHeldByUser = (claim: ObjectOf<'claim'>): boolean =>
+  isDeleting(claim) && (claim.metadata.finalizers ?? []).every((finalizer) => finalizer.startsWith(USER_PREFIX))
 
 /** Whether the object of the operation is not ready, or the operation waits although it is, such as `Attach` of a pod's volume. */
 function isExpected(
@@ -104,6 +112,7 @@ function isExpected(
   if (unreadyObjects.some(({ kind, uid }) => kind === object?.kind && uid === object.uid)) return true
   if (operation === 'Publish') return waitsAlthoughRunning(object?.uid, view, isLost)
   if (operation === 'AutoGrow') return mayGrow(object?.uid, view)
+  if (operation === 'Modify') return requestsOtherAmounts(object?.uid, view)
   if (object?.kind === 'Node') return isFenced(view.nodes.get(object.name ?? ''))
   if (operation === 'RecoverVolume') return [...view.nodes.values()].some((node) => lostSince(node) !== undefined)
   return (
@@ -120,6 +129,20 @@ function isExpected(
 const mayGrow = (claimUid: string | undefined, view: View): boolean => {
   const claim = view.claimOfUid(claimUid ?? '')
   return claim !== undefined && !isDeleting(claim) && maximumOf(claim) !== undefined
+}
+
+/**
+ * A claim that requests iops or throughput can bind to a volume of a driver that cannot modify volumes. Its status then has no
+ * modification, and the operation reports that the request remains without effect.
+ */
+const requestsOtherAmounts = (claimUid: string | undefined, view: View): boolean => {
+  const claim = view.claimOfUid(claimUid ?? '')
+  if (!claim || isDeleting(claim)) return false
+  const [requests, capacity] = [claim.spec?.resources?.requests, claim.status?.capacity]
+  return IO_RESOURCES.some((name) => {
+    const requestedAmount = amountOf(requests, name)
+    return requestedAmount !== undefined && compareQuantities(amountOf(capacity, name) ?? '0', requestedAmount) !== 0
+  })
 }
 
 /**

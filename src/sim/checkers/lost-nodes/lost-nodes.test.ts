@@ -271,6 +271,50 @@ describe('checker of operations', () => {
     expect(rules()).toEqual(['no operation'])
   })
 
+  it('requires an operation for a claim that is being deleted, unless only users hold it', () => {
+    const { system, view, put, exemptions } = createFixture()
+    Object.assign(system, { operationRegistries: new Map() })
+    const putDeletedClaim = (finalizers: string[]) =>
+      put([
+        'claim',
+        aClaim('c', { phase: 'Bound', metadata: { finalizers, deletionTimestamp: '2026-01-01T00:00:00Z' } }),
+      ])
+    const rules = () => findOperationProblems(system, view, exemptions).map(({ rule }) => rule)
+
+    putDeletedClaim(['kubernetes.io/pvc-protection', 'sim.example/hold'])
+    expect(rules()).toEqual(['no operation'])
+    putDeletedClaim(['sim.example/hold'])
+    expect(rules()).toEqual([])
+  })
+
+  it('accepts that a bound claim waits for amounts that its volume does not have', () => {
+    const { system, view, put, exemptions } = createFixture()
+    const operation = {
+      metadata: { namespace: 'team-a', name: 'uid-c.0' },
+      object: { kind: 'PersistentVolumeClaim', namespace: 'team-a', name: 'c', uid: 'uid-c' },
+      ...{ component: 'resizer', process: 'control-1', operation: 'Modify', phase: 'Waiting' },
+      ...{ reason: 'WaitingForChange', message: 'the driver cannot modify volumes' },
+    }
+    Object.assign(system, { operationRegistries: new Map([['control-1', { list: () => [operation] }]]) })
+    const putClaim = (requests: object, capacity: object) =>
+      put([
+        'claim',
+        aClaim('c', {
+          phase: 'Bound',
+          spec: { resources: { requests: { storage: '1Gi', ...requests } } },
+          status: { capacity: { storage: '1Gi', ...capacity } },
+        }),
+      ])
+    const rules = () => findOperationProblems(system, view, exemptions).map(({ rule }) => rule)
+
+    putClaim({ iops: '500' }, {})
+    expect(rules()).toEqual([])
+    putClaim({ iops: '500' }, { iops: '0.5k' })
+    expect(rules()).toEqual(['stale operation'])
+    putClaim({}, {})
+    expect(rules()).toEqual(['stale operation'])
+  })
+
   it('accepts that a Running pod waits for a volume, only if its driver lost the volume', () => {
     const { system, view, put, exemptions, addDriverVolume } = createFixture()
     const operation = {
