@@ -33,7 +33,7 @@ export interface ServerOptions {
 /** The flags of Node.js that bin/stowage, which `npm start` calls, sets for servers. */
 export const NPM_START_FLAGS: readonly string[] = ['--max-semi-space-size=16']
 /** The flags of Node.js that bin/stowage sets for agents. */
-const NODE_START_FLAGS: readonly string[] = ['--max-semi-space-size=4']
+const NODE_START_FLAGS: readonly string[] = ['--max-semi-space-size=2']
 
 /** Returns the flags that bin/stowage of another build sets for servers. */
 function startFlagsOf(programs: string): readonly string[] {
