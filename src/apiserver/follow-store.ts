@@ -20,15 +20,21 @@ export interface FollowStoreOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly signal: AbortSignal
-  /** Called for each loaded entry and for each change. The entry is undefined if the key was deleted. */
-  onEntry(key: string, entry: Entry | undefined): void
+  /**
+   * Called for each loaded entry and for each change. The entry is undefined if the key was deleted. `isLoaded` is true for an entry
+   * that was not changed, but loaded with all others.
+   */
+  onEntry(key: string, entry: Entry | undefined, isLoaded?: boolean): void
   /** Called after entries have been passed to `onEntry`: with the changed keys, or without keys after all were loaded. */
   onApplied?(changedKeys?: readonly string[]): void
 }
 
 const RELOAD_DELAY_MS = 1_000
-/** A list of all entries would keep their values in memory together: 200 MB for 100,000 volumes. */
-const PAGE_ENTRIES = 1_000
+/**
+ * The number of entries that are loaded per turn of the event loop. A list of all entries would keep their values in memory together:
+ * 200 MB for 100,000 volumes.
+ */
+const PAGE_ENTRIES = 250
 
 /** Resolves when all entries have been passed to `onEntry`. Continues to follow changes until the signal is aborted. */
 export async function followStore(options: FollowStoreOptions): Promise<void> {
@@ -67,12 +73,13 @@ export async function followStore(options: FollowStoreOptions): Promise<void> {
     const keys = new Set<string>()
     let page: ListResult | undefined
     do {
+      if (page) await clock.nextTurn()
       page = await store.list({ prefix, limit, afterKey: page?.entries.at(-1)?.key, atRevision: page?.revision })
       if (signal.aborted) break
       for (const entry of page.entries) {
         keys.add(entry.key)
         loadedKeys.add(entry.key)
-        onEntry(entry.key, entry)
+        onEntry(entry.key, entry, true)
       }
     } while (page.hasMore)
     return { keys, revision: page.revision }

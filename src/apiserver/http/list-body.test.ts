@@ -98,7 +98,7 @@ describe('the body of a long list', () => {
       decodedCount++
       return objects.decode(entry)
     }
-    const countingDeps = { clock, objects: { decode } }
+    const countingDeps = { clock, objects: { decode, decodeOnce: decode } }
     const list = { resource: maps, entries: entriesOf(400, KIBIBYTE), meta: META }
     const body = (await encodeList(countingDeps, list, negotiate(accept, FORMS), 'None')) as LongBody
     let sliceCount = 0

@@ -36,6 +36,30 @@ describe('the in-process client', () => {
     }
   })
 
+  it('answers requests while it sends the initial events of a watch', async () => {
+    const { client } = await openClient()
+    const maps = Array.from({ length: 1_000 }, (_, index) => aConfigMap(`m-${index}`))
+    for (let start = 0; start < maps.length; start += COMMIT_WRITES_MAX) {
+      const objects = maps.slice(start, start + COMMIT_WRITES_MAX)
+      await client.commit(objects.map((object) => ({ do: 'create', kind: configMapKind, object }) as const))
+    }
+    const abort = new AbortController()
+    let turns = 0
+    const countTurn = () => {
+      turns++
+      turn = setImmediate(countTurn)
+    }
+    let turn = setImmediate(countTurn)
+    let count = 0
+    for await (const event of client.watch(configMapKind, { sendInitialEvents: true, signal: abort.signal })) {
+      if (event.type === 'bookmark') break
+      count++
+    }
+    clearImmediate(turn)
+    expect(count).toBe(1_000)
+    expect(turns).toBeGreaterThanOrEqual(3)
+  })
+
   it('rejects unknown fields', async () => {
     const { client } = await openClient()
     await expect(client.create(configMapKind, { ...aConfigMap('a'), dta: {} } as Json)).rejects.toMatchObject({

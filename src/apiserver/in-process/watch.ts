@@ -16,8 +16,8 @@ import { toApiError } from './errors.ts'
 /** Number of unread events at which a watch ends. The reader resumes it from the store's history. */
 export const WATCH_BACKLOG_EVENTS_MAX = 10_000
 const BOOKMARK_INTERVAL_MS = 60_000
-/** Number of entries that an initial list holds in memory at a time. All pages are of one revision. */
-const INITIAL_PAGE_SIZE = 1_000
+/** Number of entries that an initial list holds in memory at a time, and decodes per turn of the event loop. All pages are of one revision. */
+const INITIAL_PAGE_SIZE = 250
 
 export async function* watchInProcess<T extends KubeObject>(
   deps: ObjectDeps,
@@ -48,12 +48,16 @@ export async function* watchInProcess<T extends KubeObject>(
         resourceVersionMatch: undefined,
         sendInitialEvents: undefined,
       }
+      // With a selector, the list has decoded the entries before.
+      const decode = matches ? deps.objects.decode : deps.objects.decodeOnce
       let page: ListedObjects | undefined
       do {
         const continueToken: string = page?.continueToken ?? ''
         page = await listObjects(deps, resource, namespace, { ...listOptions, limit: INITIAL_PAGE_SIZE, continueToken })
         startRevision = page.revision
-        for (const entry of page.entries) yield { type: 'added', object: frozenView(deps.objects.decode(entry)) }
+        for (const entry of page.entries) yield { type: 'added', object: frozenView(decode(entry)) }
+        // Otherwise requests wait until the caches have read all objects, and V8 keeps the lists to which the store has weak references.
+        if (page.continueToken) await deps.clock.nextTurn()
       } while (page.continueToken)
       page = undefined // the watch lasts for minutes, and would keep the entries in memory
       if (request.sendInitialEvents) {

@@ -35,7 +35,10 @@ export async function followObjects({ objects, graph, ...options }: FollowObject
         ...options,
         prefix,
         description: kind.plural,
-        onEntry: (key, entry) => set(key.slice(prefix.length), entry && (objects.decode(entry) as AnyObject)),
+        onEntry(key, entry, isLoaded) {
+          const decode = isLoaded ? objects.decodeOnce : objects.decode
+          set(key.slice(prefix.length), entry && (decode(entry) as AnyObject))
+        },
       })
     }),
   )

@@ -70,6 +70,20 @@ describe('the stored form', () => {
 })
 
 describe('createStoredObjects', () => {
+  it('decodes an entry that is read once without caching it, unless it is cached already', () => {
+    const objects = createStoredObjects(manualClock())
+    const [cached, other] = [
+      anEntry(Buffer.from('{"metadata":{"name":"a"}}')),
+      anEntry(Buffer.from('{"metadata":{"name":"b"}}'), 8),
+    ]
+    const object = objects.decode(cached)
+    expect(objects.decodeOnce(cached)).toBe(object)
+    expect(objects.decodeOnce({ ...cached })).toBe(object)
+    expect(objects.decodeOnce(other)).toEqual({ metadata: { name: 'b', resourceVersion: '8' } })
+    expect(objects.decodeOnce(other)).not.toBe(objects.decodeOnce(other))
+    expect(Object.isFrozen(objects.decodeOnce(other))).toBe(true)
+  })
+
   it('SYS-19 caches decoded objects, except large ones', () => {
     const objects = createStoredObjects(manualClock())
     const isCached = (entry: ReturnType<typeof anEntry>) => {

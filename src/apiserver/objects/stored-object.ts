@@ -86,12 +86,15 @@ export function createStoredObjects(clock: Pick<Clock, 'after'>, entriesMax = CA
   /** Large objects are kept only until a few others have been decoded. */
   const recentLargeEntries: ({ readonly entry: Entry; readonly object: Shared } | undefined)[] = []
   let oldestIndex = 0
+  const findCached = (entry: Entry): Shared | undefined => {
+    const cachedEntry = cache.get(idOf(entry))
+    return cachedEntry && sameBytes(cachedEntry.value, entry.value) ? cachedEntry.object : undefined
+  }
   const decodeWithCache = (entry: Entry): Shared => {
-    const id = `${entry.modRevision} ${entry.key}`
-    const cachedEntry = cache.get(id)
-    if (cachedEntry && sameBytes(cachedEntry.value, entry.value)) return cachedEntry.object
+    const cachedObject = findCached(entry)
+    if (cachedObject) return cachedObject
     const object = decodeStored(entry)
-    cache.set(id, { value: entry.value, object })
+    cache.set(idOf(entry), { value: entry.value, object })
     return object
   }
   const decodeLarge = (entry: Entry): Shared => {
@@ -105,6 +108,11 @@ export function createStoredObjects(clock: Pick<Clock, 'after'>, entriesMax = CA
     oldestIndex = (oldestIndex + 1) % RECENT_LARGE_ENTRIES_MAX
   }
   return {
+    /**
+     * Decodes an entry of a list that is read once, without adding it to the caches. They would keep the value of each entry until
+     * 2,000 others are decoded, so that V8 moves it to the old generation and frees it only in a full collection.
+     */
+    decodeOnce: (entry: Entry): Shared => recentObjects.get(entry) ?? findCached(entry) ?? decodeStored(entry),
     decode(entry: Entry): Shared {
       const recentObject = recentObjects.get(entry)
       if (recentObject) return recentObject
@@ -116,6 +124,8 @@ export function createStoredObjects(clock: Pick<Clock, 'after'>, entriesMax = CA
     },
   }
 }
+
+const idOf = ({ modRevision, key }: Entry): string => `${modRevision} ${key}`
 
 interface DecodedEntry {
   readonly value: Uint8Array

@@ -122,6 +122,10 @@ class OverlayObjects implements StoredObjects {
     if (entry instanceof UnencodedEntry) return entry.write.object
     return entry.modRevision < 0 ? decodeStored(entry) : this.#objects.decode(entry)
   }
+
+  decodeOnce(entry: Entry): Shared {
+    return entry.modRevision < 0 ? this.decode(entry) : this.#objects.decodeOnce(entry)
+  }
 }
 
 /** A view of the store that includes the writes planned so far. */
