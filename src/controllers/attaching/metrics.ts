@@ -2,8 +2,10 @@
 // they are scraped.
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { pluginNameOf } from '../../volumes/attachment-names.ts'
+import type { Volume } from './attachment-index.ts'
 import type { AttachingContext } from './context.ts'
 import type { ForceDetachReason } from './plan-volume.ts'
+import { claimsOfAssignedPod } from './pod-use.ts'
 import { desiredAttachments } from './read-volume.ts'
 
 export interface AttachingMetrics {
@@ -29,7 +31,7 @@ export function createAttachingMetrics(registry: Registry): AttachingMetrics {
     collect() {
       this.reset()
       if (!context) return
-      for (const volume of context.volumes.list()) {
+      for (const volume of volumesOfPods(context)) {
         const { driver = '' } = volume.spec?.csi ?? {}
         const desiredCount = driver ? desiredAttachments(volume, context).length : 0
         if (desiredCount > 0)
@@ -48,7 +50,7 @@ export function createAttachingMetrics(registry: Registry): AttachingMetrics {
     collect() {
       this.reset()
       if (!context) return
-      for (const volume of context.volumes.list()) {
+      for (const volume of volumesOfPods(context)) {
         const { driver = '' } = volume.spec?.csi ?? {}
         if (!driver) continue
         for (const { nodeName, pods } of desiredAttachments(volume, context)) {
@@ -66,4 +68,10 @@ export function createAttachingMetrics(registry: Registry): AttachingMetrics {
       }
     },
   }
+}
+
+/** Returns the volumes that pods on nodes may use. The others, of which a cluster can have many more, have no desired attachment. */
+function volumesOfPods({ pods, claims, volumes }: AttachingContext): ReadonlySet<Volume> {
+  const names = pods.list().flatMap((pod) => claimsOfAssignedPod(pod).map((key) => claims.get(key)?.spec?.volumeName))
+  return new Set([...new Set(names)].map((name) => name && volumes.get({ name })).filter((volume) => !!volume))
 }
