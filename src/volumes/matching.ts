@@ -47,7 +47,9 @@ export interface VolumeCandidate extends MatchedFields {
 }
 
 export const requirementsOf = (claim: Readonly<PersistentVolumeClaim>): ClaimRequirements => ({
-  ...matchedFields(claimClassName(claim) ?? '', claim.spec),
+  className: claimClassName(claim) ?? '',
+  attributesClass: claim.spec?.volumeAttributesClassName ?? '',
+  volumeMode: claim.spec?.volumeMode ?? 'Filesystem',
   claimKey: keyOfObject(claim),
   size: sizeOf(claim.spec?.resources?.requests),
   modes: accessModeBits(claim.spec?.accessModes),
@@ -56,7 +58,9 @@ export const requirementsOf = (claim: Readonly<PersistentVolumeClaim>): ClaimReq
 })
 
 export const candidateOf = (volume: Volume): VolumeCandidate => ({
-  ...matchedFields(volumeClassName(volume), volume.spec),
+  className: volumeClassName(volume),
+  attributesClass: volume.spec?.volumeAttributesClassName ?? '',
+  volumeMode: volume.spec?.volumeMode ?? 'Filesystem',
   volume,
   size: sizeOf(volume.spec?.capacity),
   modes: accessModeBits(volume.spec?.accessModes),
@@ -77,12 +81,6 @@ function ioAmountsOf(quantities: Readonly<Record<string, string>> | undefined): 
         : undefined,
   }
 }
-
-const matchedFields = (className: string, spec: Claim['spec'] | Volume['spec'] = {}): MatchedFields => ({
-  className,
-  attributesClass: spec.volumeAttributesClassName ?? '',
-  volumeMode: spec.volumeMode ?? 'Filesystem',
-})
 
 /** Returns an index key. A claim and a volume have the same key if their matched fields are equal. */
 export const matchKey = ({ className, attributesClass, volumeMode }: MatchedFields): string =>
@@ -122,8 +120,11 @@ const ACCESS_MODE_BITS: Readonly<Record<string, number>> = {
   ReadWriteOncePod: 8,
 }
 
-const accessModeBits = (modes: readonly string[] = []): AccessModes =>
-  modes.reduce((bits, mode) => bits | (ACCESS_MODE_BITS[mode] ?? 0), 0)
+function accessModeBits(modes: readonly string[] = []): AccessModes {
+  let bits = 0
+  for (const mode of modes) bits |= ACCESS_MODE_BITS[mode] ?? 0
+  return bits
+}
 
 export const includesModes = (modes: AccessModes, requested: AccessModes): boolean => (modes & requested) === requested
 
