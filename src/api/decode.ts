@@ -30,9 +30,20 @@ export const VALUES_MAX = 10_000
 
 class DecodeContext {
   keyCount = 0
+  readonly unknownFields: string[] = []
+  readonly isPartial: boolean
+  /** The fields, list indexes and `[key]` of maps that lead to the value being decoded. They become text only in messages. */
+  readonly path: (string | number)[] = []
+  /** The present fields of the object being decoded, above those of the objects around it. */
+  readonly presentFields: FieldPlan[] = []
   #values = 0
   #valuesMax = VALUES_MAX
   readonly #largerValuesMax: (() => number) | undefined
+
+  constructor(isPartial: boolean, largerValuesMax: (() => number) | undefined) {
+    this.isPartial = isPartial
+    this.#largerValuesMax = largerValuesMax
+  }
 
   /** Throws if the object has too many values. */
   addValues(values: number): void {
@@ -42,11 +53,13 @@ class DecodeContext {
     if (this.#values > this.#valuesMax) throw tooManyValues(this.#valuesMax)
   }
 
-  readonly unknownFields: string[] = []
-  readonly isPartial: boolean
-  constructor(isPartial: boolean, largerValuesMax: (() => number) | undefined) {
-    this.isPartial = isPartial
-    this.#largerValuesMax = largerValuesMax
+  pathText(): string {
+    let text = ''
+    for (const segment of this.path) {
+      if (typeof segment === 'number') text += `[${segment}]`
+      else text += segment.startsWith('[') ? segment : text === '' ? segment : `.${segment}`
+    }
+    return text
   }
 }
 
@@ -67,158 +80,240 @@ export function decode<T>(
   { isPartial = false, previous, valuesMax }: DecodeOptions = {},
 ): Decoded<T> {
   const context = new DecodeContext(isPartial, valuesMax)
-  const object = decodeObject(type, value, '', context, { previousValue: previous, ignoredKeys })
+  const object = decodeObject(type, value, context, previous, ignoredKeys)
   return { object: object as T, unknownFields: context.unknownFields, keyCount: context.keyCount }
 }
 
-function decodeValue(
-  type: Type,
-  value: unknown,
-  path: string,
-  context: DecodeContext,
-  previousValue?: unknown,
-): unknown {
+function decodeValue(type: Type, value: unknown, context: DecodeContext, previousValue?: unknown): unknown {
   if (previousValue !== undefined && value === previousValue) return value
   switch (type.is) {
+    case 'string':
+    case 'boolean':
+      return typeof value === type.is ? value : decodeScalar(type.is, value, context)
     case 'object':
-      return decodeObject(type, value, path, context, previousValue === undefined ? NO_PREVIOUS : { previousValue })
+      return decodeObject(type, value, context, previousValue)
     case 'list':
-      return decodeList(type.item, value, path, context)
+      return decodeList(type.item, value, context)
     case 'map':
-      return decodeMap(type, value, path, context)
+      return decodeMap(type, value, context)
     case 'json':
       context.keyCount += countOwnKeys(value)
       return value
     default:
-      return decodeScalar(type.is, value, path)
+      return decodeScalar(type.is, value, context)
   }
 }
 
-const NO_PREVIOUS = {}
+const NO_KEYS: readonly string[] = []
 
+/**
+ * Visits the fields that the object has, and not those that its type declares: most types have many more, and a search for an absent
+ * field is not cheap in an object whose hidden class varies.
+ */
 function decodeObject(
   type: ObjectType,
   value: unknown,
-  path: string,
   context: DecodeContext,
-  {
-    previousValue,
-    ignoredKeys = [],
-  }: { readonly previousValue?: unknown; readonly ignoredKeys?: readonly string[] } = NO_PREVIOUS,
+  previousValue: unknown,
+  ignoredKeys = NO_KEYS,
 ): Record<string, unknown> {
-  if (!isRecord(value)) throw mismatch(path, 'an object', value)
+  if (!isRecord(value)) throw mismatch(context, 'an object', value)
   const previousFields = isRecord(previousValue) ? previousValue : undefined
+  const { fieldsByName, requiredFields } = planOf(type)
+  const { presentFields, isPartial, path } = context
+  const start = presentFields.length
+  let keyCount = 0
+  let isSorted = true
+  for (const name in value) {
+    keyCount++
+    const field = fieldsByName.get(name)
+    if (field === undefined) continue
+    if (presentFields.length > start && field.index < presentFields.at(-1)!.index) isSorted = false
+    presentFields.push(field)
+  }
+  const end = presentFields.length
   // Fields are in the order of the declaration and not of the client, so that equal objects have equal bytes.
+  if (!isSorted) sortFrom(presentFields, start)
+
   const object: Record<string, unknown> = {}
-  let declaredCount = 0
-  for (const [name, field] of fieldsOf(type)) {
+  let requiredCount = 0
+  for (let position = start; position < end; position++) {
+    const field = presentFields[position]!
+    const { index, name } = field
+    if (!isPartial) requiredCount = addZeros(object, requiredFields, requiredCount, index)
     const raw = value[name]
-    if (raw !== undefined && Object.hasOwn(value, name)) {
-      declaredCount++
-      if (raw !== null) {
-        const decodedValue = decodeValue(field.type, raw, childPath(path, name), context, previousFields?.[name])
-        if (
-          decodedValue !== undefined &&
-          (field.keepsEmpty || context.isPartial || !isEmpty(field.type, decodedValue))
-        ) {
-          object[name] = decodedValue
-          continue
-        }
+    if (raw !== undefined && raw !== null) {
+      path.push(name)
+      const decodedValue = decodeValue(field.type, raw, context, previousFields?.[name])
+      path.pop()
+      if (decodedValue !== undefined && (field.keepsEmpty || isPartial || !isEmpty(field.type, decodedValue))) {
+        object[name] = decodedValue
+        if (requiredFields[requiredCount] === field) requiredCount++
       }
     }
-    if (field.required && !context.isPartial) {
-      const zero = zeroOf(field.type)
-      if (zero !== undefined) object[name] = zero
-    }
   }
-  const names = Object.keys(value)
-  context.addValues(names.length)
-  context.keyCount += names.length
-  if (names.length > declaredCount) recordUnknownFields(type, value, names, path, context, ignoredKeys)
+  if (!isPartial) addZeros(object, requiredFields, requiredCount, Number.POSITIVE_INFINITY)
+  presentFields.length = start
+  context.addValues(keyCount)
+  context.keyCount += keyCount
+  if (keyCount > end - start) recordUnknownFields(type, value, context, ignoredKeys)
   return object
+}
+
+/** Adds the zero values of the required fields before `index`, from the position `count` on. Returns the next position. */
+function addZeros(
+  object: Record<string, unknown>,
+  requiredFields: readonly FieldPlan[],
+  count: number,
+  index: number,
+): number {
+  let position = count
+  for (; position < requiredFields.length && requiredFields[position]!.index < index; position++) {
+    const { name, type } = requiredFields[position]!
+    const zero = zeroOf(type)
+    if (zero !== undefined) object[name] = zero
+  }
+  return position
+}
+
+/** Sorts the fields from a position on by insertion: there are few, and most are sorted. */
+function sortFrom(fields: FieldPlan[], start: number): void {
+  for (let end = start + 1; end < fields.length; end++) {
+    const field = fields[end]!
+    let position = end
+    for (; position > start && fields[position - 1]!.index > field.index; position--)
+      fields[position] = fields[position - 1]!
+    fields[position] = field
+  }
+}
+
+/** What decoding needs of a declared field. */
+interface FieldPlan {
+  /** The position in the declaration. */
+  readonly index: number
+  readonly name: string
+  readonly type: Type
+  readonly keepsEmpty: boolean
+}
+
+interface ObjectPlan {
+  readonly fieldsByName: ReadonlyMap<string, FieldPlan>
+  /** In the order of the declaration. */
+  readonly requiredFields: readonly FieldPlan[]
+}
+
+const plansByType = new WeakMap<ObjectType, ObjectPlan>()
+
+function planOf(type: ObjectType): ObjectPlan {
+  let plan = plansByType.get(type)
+  if (!plan) {
+    const fieldsByName = new Map<string, FieldPlan>()
+    const requiredFields: FieldPlan[] = []
+    for (const [index, [name, field]] of fieldsOf(type).entries()) {
+      const fieldPlan: FieldPlan = { index, name, type: field.type, keepsEmpty: field.keepsEmpty }
+      fieldsByName.set(name, fieldPlan)
+      if (field.required) requiredFields.push(fieldPlan)
+    }
+    plan = { fieldsByName, requiredFields }
+    plansByType.set(type, plan)
+  }
+  return plan
 }
 
 function recordUnknownFields(
   type: ObjectType,
   value: Record<string, unknown>,
-  names: readonly string[],
-  path: string,
   context: DecodeContext,
   ignoredKeys: readonly string[],
 ): void {
-  for (const name of names) {
+  for (const name of Object.keys(value)) {
     if (Object.hasOwn(type.fields, name) || ignoredKeys.includes(name)) continue
     context.keyCount += countOwnKeys(value[name])
-    if (context.unknownFields.length < UNKNOWN_FIELDS_MAX) context.unknownFields.push(childPath(path, name))
+    if (context.unknownFields.length < UNKNOWN_FIELDS_MAX) {
+      context.unknownFields.push(childPath(context.pathText(), name))
+    }
   }
 }
 
-function decodeList(item: Type, value: unknown, path: string, context: DecodeContext): unknown[] {
-  if (!Array.isArray(value)) throw mismatch(path, 'a list', value)
+function decodeList(item: Type, value: unknown, context: DecodeContext): unknown[] {
+  if (!Array.isArray(value)) throw mismatch(context, 'a list', value)
   context.addValues(value.length)
   const items: unknown[] = []
   for (let index = 0; index < value.length; index++) {
     const element = value[index]
-    items.push(element === null ? zeroOf(item) : decodeValue(item, element, `${path}[${index}]`, context))
+    if (element === null) {
+      items.push(zeroOf(item))
+      continue
+    }
+    context.path.push(index)
+    items.push(decodeValue(item, element, context))
+    context.path.pop()
   }
   return items
 }
 
-function decodeMap(type: MapType, value: unknown, path: string, context: DecodeContext): Record<string, unknown> {
-  if (!isRecord(value)) throw mismatch(path, 'an object', value)
+function decodeMap(type: MapType, value: unknown, context: DecodeContext): Record<string, unknown> {
+  if (!isRecord(value)) throw mismatch(context, 'an object', value)
   const object: Record<string, unknown> = {}
   const names = Object.keys(value).sort()
   context.addValues(names.length)
   for (const name of names) {
     context.keyCount++
     const raw = value[name]
-    const decodedValue = raw === null ? zeroOf(type.value) : decodeValue(type.value, raw, `${path}[${name}]`, context)
+    let decodedValue = raw
+    if (raw === null) decodedValue = zeroOf(type.value)
+    else if (type.value.is !== 'string' || typeof raw !== 'string') {
+      context.path.push(`[${name}]`)
+      decodedValue = decodeValue(type.value, raw, context)
+      context.path.pop()
+    }
     setOwnProperty(object, name, decodedValue)
   }
   return object
 }
 
-function decodeScalar(type: Scalar, value: unknown, path: string): unknown {
+function decodeScalar(type: Scalar, value: unknown, context: DecodeContext): unknown {
   switch (type) {
     case 'string':
-      if (typeof value !== 'string') throw mismatch(path, 'a string', value)
+      if (typeof value !== 'string') throw mismatch(context, 'a string', value)
       return value
     case 'boolean':
-      if (typeof value !== 'boolean') throw mismatch(path, 'true or false', value)
+      if (typeof value !== 'boolean') throw mismatch(context, 'true or false', value)
       return value
     case 'int32':
-      return decodeInteger(value, path, -(2 ** 31), 2 ** 31 - 1)
+      return decodeInteger(value, context, -(2 ** 31), 2 ** 31 - 1)
     case 'int64':
-      return decodeInteger(value, path, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
+      return decodeInteger(value, context, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
     case 'double':
-      if (typeof value !== 'number') throw mismatch(path, 'a number', value)
+      if (typeof value !== 'number') throw mismatch(context, 'a number', value)
       return value
     case 'intOrString':
-      return typeof value === 'string' ? value : decodeInteger(value, path, -(2 ** 31), 2 ** 31 - 1)
+      return typeof value === 'string' ? value : decodeInteger(value, context, -(2 ** 31), 2 ** 31 - 1)
     case 'quantity':
-      return decodeQuantity(value, path)
+      return decodeQuantity(value, context)
     case 'time':
-      return decodeTime(value, path, 0)
+      return decodeTime(value, context, 0)
     case 'microTime':
-      return decodeTime(value, path, 6)
+      return decodeTime(value, context, 6)
     case 'bytes':
-      return decodeBytes(value, path)
+      return decodeBytes(value, context)
   }
 }
 
-function decodeInteger(value: unknown, path: string, min: number, max: number): number {
-  if (typeof value !== 'number' || !Number.isInteger(value)) throw mismatch(path, 'a whole number', value)
-  if (value < min || value > max) throw new DecodeError(`${path}: ${value} is outside ${min} to ${max}`)
+function decodeInteger(value: unknown, context: DecodeContext, min: number, max: number): number {
+  if (typeof value !== 'number' || !Number.isInteger(value)) throw mismatch(context, 'a whole number', value)
+  if (value < min || value > max) throw new DecodeError(`${context.pathText()}: ${value} is outside ${min} to ${max}`)
   return value + 0 === 0 ? 0 : value // -0 becomes 0
 }
 
-function decodeQuantity(value: unknown, path: string): string {
-  if (typeof value !== 'string' && typeof value !== 'number') throw mismatch(path, 'a quantity such as "10Gi"', value)
+function decodeQuantity(value: unknown, context: DecodeContext): string {
+  if (typeof value !== 'string' && typeof value !== 'number')
+    throw mismatch(context, 'a quantity such as "10Gi"', value)
   try {
     return canonicalQuantity(String(value))
   } catch {
     throw new DecodeError(
-      `${path}: ${quote(value)} is not a quantity: quantities must match the regular expression ` +
+      `${context.pathText()}: ${quote(value)} is not a quantity: quantities must match the regular expression ` +
         `'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
     )
   }
@@ -229,26 +324,27 @@ const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[
 /** Recent canonical times. Objects that are created together have the same timestamps. */
 const canonicalTimes = new LruCache<string, string>(200)
 
-function decodeTime(value: unknown, path: string, fractionDigits: 0 | 6): string | undefined {
+function decodeTime(value: unknown, context: DecodeContext, fractionDigits: 0 | 6): string | undefined {
   if (value === '') return undefined
-  if (typeof value !== 'string') throw mismatch(path, 'a time such as "2026-01-31T12:00:00Z"', value)
-  if (fractionDigits === 6) return canonicalTime(value, path, fractionDigits)
+  if (typeof value !== 'string') throw mismatch(context, 'a time such as "2026-01-31T12:00:00Z"', value)
+  if (fractionDigits === 6) return canonicalTime(value, context, fractionDigits)
   const cachedTime = canonicalTimes.get(value)
   if (cachedTime !== undefined) return cachedTime
-  const canonical = canonicalTime(value, path, fractionDigits)
+  const canonical = canonicalTime(value, context, fractionDigits)
   if (canonical === value) canonicalTimes.set(value, canonical)
   return canonical
 }
 
-function canonicalTime(value: string, path: string, fractionDigits: 0 | 6): string {
+function canonicalTime(value: string, context: DecodeContext, fractionDigits: 0 | 6): string {
   const match = RFC3339.exec(value)
   const timeMs = match ? Date.parse(value.replace(/\.\d+/, '')) : Number.NaN
   if (!match || Number.isNaN(timeMs) || !hasRealDate(match)) {
-    throw new DecodeError(`${path}: ${quote(value)} is not a time such as "2026-01-31T12:00:00Z"`)
+    throw new DecodeError(`${context.pathText()}: ${quote(value)} is not a time such as "2026-01-31T12:00:00Z"`)
   }
   const isoTime = new Date(timeMs).toISOString()
   // A UTC offset can move the first or last day out of the range of four-digit years.
-  if (isoTime.length !== 24) throw new DecodeError(`${path}: ${quote(value)} is outside the years 0 to 9999`)
+  if (isoTime.length !== 24)
+    throw new DecodeError(`${context.pathText()}: ${quote(value)} is outside the years 0 to 9999`)
   if (fractionDigits === 0) return `${isoTime.slice(0, 19)}Z`
   return `${isoTime.slice(0, 19)}.${(match[7] ?? '').padEnd(6, '0').slice(0, 6)}Z`
 }
@@ -263,10 +359,10 @@ function hasRealDate(match: RegExpExecArray): boolean {
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
-function decodeBytes(value: unknown, path: string): string {
-  if (typeof value !== 'string') throw mismatch(path, 'base64 text', value)
+function decodeBytes(value: unknown, context: DecodeContext): string {
+  if (typeof value !== 'string') throw mismatch(context, 'base64 text', value)
   const text = /[\r\n]/.test(value) ? value.replace(/[\r\n]/g, '') : value
-  if (!BASE64.test(text)) throw new DecodeError(`${path}: illegal base64 data`)
+  if (!BASE64.test(text)) throw new DecodeError(`${context.pathText()}: illegal base64 data`)
   return text
 }
 
@@ -342,8 +438,8 @@ function countOwnKeys(value: unknown): number {
 
 const childPath = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`)
 
-function mismatch(path: string, expected: string, actual: unknown): DecodeError {
-  return new DecodeError(`${path || 'body'}: expected ${expected}, got ${describeValue(actual)}`)
+function mismatch(context: DecodeContext, expected: string, actual: unknown): DecodeError {
+  return new DecodeError(`${context.pathText() || 'body'}: expected ${expected}, got ${describeValue(actual)}`)
 }
 
 function describeValue(value: unknown): string {
