@@ -5,7 +5,7 @@ import { type JsonValue, jsonEquals } from '../json-value.ts'
 import type { DeclaredValue } from '../schema.ts'
 import { type DraftSet, type FieldSet, insertNode, LEAF } from './field-set.ts'
 import { fieldElement, valueElement } from './path-element.ts'
-import type { ObjectShape, Shape } from './shape.ts'
+import { type FieldShape, insertField, type ObjectShape, type Shape } from './shape.ts'
 import { allFields } from './value-fields.ts'
 
 export interface Comparison {
@@ -67,17 +67,42 @@ function compareValues(shape: Shape, oldValue: DeclaredValue, newValue: Declared
 const EMPTY_OBJECT: Value = Object.freeze({})
 
 function compareObjects(shape: ObjectShape, oldObject: Value, newObject: Value, walk: Walk): void {
-  for (const field of shape.fields) {
+  for (const field of changedFields(shape, oldObject, newObject)) {
     const { name, element } = field
     let oldValue = oldObject[name]
     let newValue = newObject[name]
-    if (oldValue === newValue) continue
     if (field.isAlwaysPresent) {
       oldValue ??= EMPTY_OBJECT
       newValue ??= EMPTY_OBJECT
     }
     compareAt(field.shape(), element, oldValue, newValue, walk)
   }
+}
+
+/** Returns the fields whose values are not identical, in the order of the declaration. Visits only fields that an object has. */
+function changedFields({ byName }: ObjectShape, oldObject: Value, newObject: Value): readonly FieldShape[] {
+  let fields: FieldShape[] | undefined
+  for (const name in oldObject) {
+    if (oldObject[name] === newObject[name]) continue
+    const field = byName.get(name)
+    if (field) fields = withField(fields, field)
+  }
+  for (const name in newObject) {
+    if (newObject[name] === undefined || oldObject[name] !== undefined) continue
+    const field = byName.get(name)
+    if (field) fields = withField(fields, field)
+  }
+  return fields ?? NO_FIELDS
+}
+
+const NO_FIELDS: readonly FieldShape[] = []
+
+function withField(fields: FieldShape[] | undefined, field: FieldShape): FieldShape[] {
+  if (!fields) return [field]
+  let position = fields.length
+  while (position > 0 && fields[position - 1]!.index > field.index) position--
+  insertField(fields, position, field)
+  return fields
 }
 
 type ItemsByKey = ReadonlyMap<string, readonly unknown[]>

@@ -22,13 +22,16 @@ export interface ItemsShape {
 export interface ObjectShape {
   readonly is: 'object'
   readonly fields: readonly FieldShape[]
-  /** The fields in the order of compareElements, in which field sets are stored. */
-  readonly sortedFields: readonly FieldShape[]
+  readonly byName: ReadonlyMap<string, FieldShape>
   readonly byElement: ReadonlyMap<string, FieldShape>
 }
 
-interface FieldShape {
+export interface FieldShape {
   readonly name: string
+  /** The position in the declaration. */
+  readonly index: number
+  /** The position in the order of compareElements, in which field sets are stored. */
+  readonly sortedIndex: number
   readonly element: string
   /** Returns the shape of the field's value. A function because types may be recursive. */
   shape(): Shape
@@ -41,20 +44,64 @@ const objectShapes = new WeakMap<ObjectType, ObjectShape>()
 export function objectShape(type: ObjectType): ObjectShape {
   let shape = objectShapes.get(type)
   if (!shape) {
-    const fields = Object.entries(type.fields).map(([name, field]) => fieldShape(name, field))
-    const sortedFields = fields.toSorted((a, b) =>
-      compareElements(sortableElement(a.element), sortableElement(b.element)),
+    const sortedElements = Object.keys(type.fields)
+      .map((name) => sortableElement(fieldElement(name)))
+      .sort(compareElements)
+    const sortedIndexes = new Map(sortedElements.map(({ element }, sortedIndex) => [element, sortedIndex]))
+    const fields = Object.entries(type.fields).map(([name, field], index) =>
+      fieldShape(name, field, { index, sortedIndex: sortedIndexes.get(fieldElement(name))! }),
     )
-    shape = { is: 'object', fields, sortedFields, byElement: new Map(fields.map((field) => [field.element, field])) }
+    shape = {
+      is: 'object',
+      fields,
+      byName: new Map(fields.map((field) => [field.name, field])),
+      byElement: new Map(fields.map((field) => [field.element, field])),
+    }
     objectShapes.set(type, shape)
   }
   return shape
 }
 
-function fieldShape(name: string, field: Field): FieldShape {
+const updatedShapes = new WeakMap<ObjectType, ObjectShape>()
+
+/** The fields of metadata that the server sets after it has tracked an update. */
+const SET_AFTER_TRACKING: readonly string[] = ['managedFields', 'resourceVersion']
+
+/** Returns the shape with which an update is compared: without the fields that the server sets afterwards. */
+export function updatedShape(type: ObjectType): ObjectShape {
+  let shape = updatedShapes.get(type)
+  if (!shape) {
+    const completeShape = objectShape(type)
+    const metadata = completeShape.byName.get('metadata')
+    const metadataShape = metadata?.shape()
+    shape = completeShape
+    if (metadata && metadataShape?.is === 'object') {
+      const trackedFields = metadataShape.fields.filter(({ name }) => !SET_AFTER_TRACKING.includes(name))
+      const trackedShape = { ...metadataShape, byName: new Map(trackedFields.map((field) => [field.name, field])) }
+      const trackedMetadata = { ...metadata, shape: () => trackedShape }
+      shape = { ...completeShape, byName: new Map(completeShape.byName).set('metadata', trackedMetadata) }
+    }
+    updatedShapes.set(type, shape)
+  }
+  return shape
+}
+
+/** Inserts a field into a sorted list. The position is nearly always the end. */
+export function insertField(fields: FieldShape[], position: number, field: FieldShape): void {
+  if (position === fields.length) fields.push(field)
+  else fields.splice(position, 0, field)
+}
+
+function fieldShape(
+  name: string,
+  field: Field,
+  { index, sortedIndex }: Pick<FieldShape, 'index' | 'sortedIndex'>,
+): FieldShape {
   let shape: Shape | undefined
   return {
     name,
+    index,
+    sortedIndex,
     element: fieldElement(name),
     shape: () => {
       shape ??= shapeOf(field.type, field)

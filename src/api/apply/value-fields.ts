@@ -5,7 +5,7 @@
 import type { DeclaredValue } from '../schema.ts'
 import { type DraftSet, type FieldSet, isEmptySet, LEAF, SELF_ELEMENT } from './field-set.ts'
 import { fieldElement, valueElement } from './path-element.ts'
-import type { ItemsShape, ObjectShape, Shape } from './shape.ts'
+import { type FieldShape, type ItemsShape, insertField, type ObjectShape, type Shape } from './shape.ts'
 
 type Value = Record<string, unknown>
 
@@ -16,9 +16,8 @@ export const allFields = (shape: Shape, value: unknown): FieldSet => nodeOfValue
 
 export function createdFields(shape: ObjectShape, object: Value): DraftSet {
   const children: DraftSet = {}
-  for (const field of shape.sortedFields) {
+  for (const field of presentFields(shape, object)) {
     const value = object[field.name]
-    if (value === undefined) continue
     const inner = field.shape()
     if (!field.isAlwaysPresent || inner.is !== 'object') children[field.element] = allFields(inner, value)
     else {
@@ -30,13 +29,24 @@ export function createdFields(shape: ObjectShape, object: Value): DraftSet {
 }
 
 function addFields(shape: ObjectShape, object: Value, includesParents: boolean, children: DraftSet = {}): DraftSet {
-  for (const field of shape.sortedFields) {
-    const value = object[field.name]
-    if (value === undefined) continue
-    const node = nodeOfValue(field.shape(), value, includesParents, includesParents)
+  for (const field of presentFields(shape, object)) {
+    const node = nodeOfValue(field.shape(), object[field.name], includesParents, includesParents)
     if (node) children[field.element] = node
   }
   return children
+}
+
+/** Returns the fields that the object has, in the order of compareElements. Objects have few of the fields that are declared. */
+function presentFields({ byName }: ObjectShape, object: Value): readonly FieldShape[] {
+  const fields: FieldShape[] = []
+  for (const name in object) {
+    const field = object[name] === undefined ? undefined : byName.get(name)
+    if (!field) continue
+    let position = fields.length
+    while (position > 0 && fields[position - 1]!.sortedIndex > field.sortedIndex) position--
+    insertField(fields, position, field)
+  }
+  return fields
 }
 
 /** Returns the node of a value. With `includesSelf` the node is a member of the set even if it has children. */

@@ -7,6 +7,7 @@ import {
   type TrackedWrite,
   trackCreate,
   trackUpdate,
+  updatedShape,
 } from '../../api/apply/index.ts'
 import { FieldErrors } from '../../api/field-errors.ts'
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
@@ -21,8 +22,12 @@ import type { WriteTarget } from './write-verb.ts'
 /** The manager of writes without a fieldManager, which are those of components inside the server. */
 const SERVER_MANAGER = 'stowage'
 
-export const trackedWrite = (deps: ObjectDeps, target: WriteTarget): TrackedWrite => ({
-  shape: objectShape(target.resource.kind.type),
+export const trackedWrite = (
+  deps: ObjectDeps,
+  target: WriteTarget,
+  shape = objectShape(target.resource.kind.type),
+): TrackedWrite => ({
+  shape,
   writer: {
     manager: target.fieldManager ?? SERVER_MANAGER,
     apiVersion: target.resource.apiVersion,
@@ -60,8 +65,8 @@ export function trackUpdatedObject(
     target,
     target.subresource === '' ? mergeRequestedEntries(target, requestedEntries, liveEntries) : liveEntries,
   )
-  const previous = { ...old, metadata: { ...old.metadata, managedFields: undefined, resourceVersion: undefined } }
-  const ownEntries = trackUpdate(trackedWrite(deps, target), served, { before: previous, after: next })
+  const write = trackedWrite(deps, target, updatedShape(target.resource.kind.type))
+  const ownEntries = trackUpdate(write, served, { before: old, after: next })
   const entries = foreign.length > 0 ? [...ownEntries, ...foreign] : ownEntries
   if (entries.length > 0) next.metadata.managedFields = entries
 }
