@@ -1,6 +1,6 @@
 // PATCH with a JSON patch, merge patch or strategic merge patch: an update that is computed from the stored object inside
 // the transaction. apply.ts implements server-side apply.
-import { DecodeError, decode, isRecord } from '../../api/decode.ts'
+import { type Decoded, DecodeError, decode, isRecord } from '../../api/decode.ts'
 import { FieldErrors } from '../../api/field-errors.ts'
 import type { JsonObject, JsonValue } from '../../api/json-value.ts'
 import { readScale, SCALE_TYPE, scale } from '../../api/kinds/stateful-set/scale.ts'
@@ -16,7 +16,7 @@ import { mediaType, type ParseContext, type ParsedBody, parsedValue, parseInTurn
 import type { FieldValidation } from '../http/options.ts'
 import type { AnyObject } from '../objects/object-deps.ts'
 import { countObjectValues } from '../objects/update-values.ts'
-import type { WriteTarget, WriteVerb } from '../objects/write-verb.ts'
+import { NO_WARNINGS, type WriteTarget, type WriteVerb } from '../objects/write-verb.ts'
 import type { Resource } from '../resources.ts'
 import { applyVerb, parseApplyBody } from './apply.ts'
 import { isScale, mergeScale } from './scale.ts'
@@ -76,31 +76,28 @@ export function patchVerb(
     if (isScale(target)) throw unsupportedMediaType(APPLY_MEDIA, SCALE_PATCH_MEDIA)
     return applyVerb(target, body, options)
   }
-  return new PatchVerb(
-    target,
-    createPatch(type, body, { ...patchedBody(target), name: target.name }, options.fieldValidation),
-  )
+  const patch = new ObjectPatch(type, body, target, options.fieldValidation)
+  const update: Update = isScale(target)
+    ? { compute: (old) => patch.compute(readScale(old)), merge: mergeScale, requiresVersion: false }
+    : patch
+  return new PatchVerb(target, update, patch)
 }
 
-type AppliedPatch = ReturnType<typeof createPatch>
-
-/** A class, because an object with a getter of its own takes several times the memory. */
+/** The warnings are those of the last computation. */
 class PatchVerb {
   readonly do = 'update'
   readonly target: WriteTarget
   readonly update: Update
-  readonly #patch: AppliedPatch
+  readonly #patch: ObjectPatch
 
-  constructor(target: WriteTarget, patch: AppliedPatch) {
+  constructor(target: WriteTarget, update: Update, patch: ObjectPatch) {
     this.target = target
+    this.update = update
     this.#patch = patch
-    this.update = isScale(target)
-      ? { compute: (old) => patch.apply(readScale(old)), merge: mergeScale, requiresVersion: false }
-      : { compute: patch.apply, requiresVersion: false }
   }
 
   get warnings(): readonly string[] {
-    return this.#patch.warnings()
+    return this.#patch.warnings
   }
 }
 
@@ -120,53 +117,84 @@ function patchedBody(target: WriteTarget): PatchedBody {
   return { group, apiVersion, kind: kind.kind, type: kind.type }
 }
 
-interface PatchTarget extends PatchedBody {
-  readonly name: string
-}
+class ObjectPatch implements Update {
+  readonly requiresVersion = false
+  /** The warnings of the last call of `compute`. */
+  warnings: readonly string[] = []
+  readonly #type: PatchType
+  readonly #patch: JsonValue
+  readonly #body: PatchedBody
+  readonly #name: string
+  readonly #validation: FieldValidation
+  readonly #duplicates: readonly string[]
 
-function createPatch(type: PatchType, body: ParsedBody, target: PatchTarget, validation: FieldValidation) {
-  const transform = createTransform(type, body, target)
-  const duplicates = validation === 'Ignore' ? [] : body.duplicates().map((path) => `duplicate field "${path}"`)
-  let warnings: readonly string[] = []
-  return {
-    /** Returns the warnings of the last call of `apply`. */
-    warnings: () => warnings,
-    apply(old: AnyObject): AnyObject {
-      // A patch may contain apiVersion and kind, but must not change them.
-      const withTypeMeta = { kind: target.kind, apiVersion: target.apiVersion, ...old }
-      let patchedObject: unknown
-      try {
-        patchedObject = transform(withTypeMeta)
-      } catch (error) {
-        if (!(error instanceof PatchError)) throw error
-        if (error.failure === 'malformed') throw badRequest(`the patch could not be read: ${error.message}`)
-        if (error.failure === 'too large') throw patchTooLarge(error.message)
-        throw patchError(target, error.message)
+  constructor(type: PatchType, body: ParsedBody, target: WriteTarget, validation: FieldValidation) {
+    this.#type = type
+    this.#patch = type === 'json' ? (body.value as JsonValue) : objectOf(body)
+    this.#body = patchedBody(target)
+    this.#name = target.name
+    this.#validation = validation
+    this.#duplicates = validation === 'Ignore' ? [] : body.duplicates().map((path) => `duplicate field "${path}"`)
+  }
+
+  compute(old: AnyObject): AnyObject {
+    // A patch may contain apiVersion and kind, but must not change them.
+    const { kind, apiVersion } = this.#body
+    const patchedObject = this.#apply({ kind, apiVersion, ...old })
+    checkKindUnchanged(patchedObject, this.#body)
+    return this.#decode(patchedObject, old)
+  }
+
+  #apply(old: AnyObject): unknown {
+    try {
+      switch (this.#type) {
+        case 'json':
+          return applyJsonPatch(old, this.#patch)
+        case 'merge':
+          return applyMergePatch(old, this.#patch)
+        default:
+          return applyStrategicMerge(old, this.#patch, mergeShapeOf(this.#body.type))
       }
-      checkKindUnchanged(patchedObject, target)
-      const result = decodePatchedObject(patchedObject, old, { target, validation, duplicates })
-      warnings = result.warnings
-      return result.object
-    },
+    } catch (error) {
+      if (!(error instanceof PatchError)) throw error
+      if (error.failure === 'malformed') throw badRequest(`the patch could not be read: ${error.message}`)
+      if (error.failure === 'too large') throw patchTooLarge(error.message)
+      throw this.#error(error.message)
+    }
+  }
+
+  /** Decodes the fields that the patch has changed. All other fields are those of the stored object, which is valid. */
+  #decode(patchedObject: unknown, old: object): AnyObject {
+    const { object, unknownFields } = this.#decodeFields(patchedObject, old)
+    this.warnings = NO_WARNINGS
+    if (this.#validation === 'Ignore') return object
+    if (unknownFields.length === 0 && this.#duplicates.length === 0) return object
+    const findings = [...unknownFields.map((path) => `unknown field "${path}"`), ...this.#duplicates]
+    if (this.#validation === 'Strict') throw this.#error(`strict decoding error: ${findings.join(', ')}`)
+    this.warnings = findings
+    return object
+  }
+
+  #decodeFields(patchedObject: unknown, old: object): Decoded<AnyObject> {
+    try {
+      return decode<AnyObject>(this.#body.type as ObjectType<AnyObject>, patchedObject, TYPE_META, {
+        previous: old,
+        valuesMax: () => countObjectValues(old),
+      })
+    } catch (error) {
+      if (error instanceof DecodeError) throw this.#error(error.message)
+      throw error
+    }
+  }
+
+  #error(reason: string) {
+    const errors = new FieldErrors()
+    errors.invalid('patch', undefined, reason)
+    return invalid(this.#body, this.#name, errors.list)
   }
 }
 
-function createTransform(type: PatchType, body: ParsedBody, target: PatchedBody): (old: AnyObject) => unknown {
-  switch (type) {
-    case 'json': {
-      const operations = body.value as JsonValue
-      return (old) => applyJsonPatch(old, operations)
-    }
-    case 'merge': {
-      const patch = objectOf(body)
-      return (old) => applyMergePatch(old, patch)
-    }
-    default: {
-      const patch = objectOf(body)
-      return (old) => applyStrategicMerge(old, patch, mergeShapeOf(target.type))
-    }
-  }
-}
+const TYPE_META: readonly string[] = ['apiVersion', 'kind']
 
 function objectOf(body: ParsedBody): JsonObject {
   if (!isRecord(body.value)) throw badRequest('the patch must be a JSON object')
@@ -180,40 +208,4 @@ function checkKindUnchanged(
   if (!isRecord(patchedObject)) throw badRequest(`the result of the patch is not an object; a ${kind} must be one`)
   if (patchedObject.kind !== kind || patchedObject.apiVersion !== apiVersion)
     throw badRequest(`a patch cannot change kind and apiVersion; they are ${kind} and ${apiVersion}`)
-}
-
-interface PatchContext {
-  readonly target: PatchTarget
-  readonly validation: FieldValidation
-  readonly duplicates: readonly string[]
-}
-
-/** Decodes the fields that the patch has changed. All other fields are those of the stored object, which is valid. */
-function decodePatchedObject(patchedObject: unknown, old: object, { target, validation, duplicates }: PatchContext) {
-  try {
-    const { object, unknownFields } = decode<AnyObject>(
-      target.type as ObjectType<AnyObject>,
-      patchedObject,
-      ['apiVersion', 'kind'],
-      {
-        previous: old,
-        valuesMax: () => countObjectValues(old),
-      },
-    )
-    const findings =
-      validation === 'Ignore' ? [] : [...unknownFields.map((path) => `unknown field "${path}"`), ...duplicates]
-    if (findings.length > 0 && validation === 'Strict') {
-      throw patchError(target, `strict decoding error: ${findings.join(', ')}`)
-    }
-    return { object, warnings: findings }
-  } catch (error) {
-    if (error instanceof DecodeError) throw patchError(target, error.message)
-    throw error
-  }
-}
-
-function patchError(target: PatchTarget, reason: string) {
-  const errors = new FieldErrors()
-  errors.invalid('patch', undefined, reason)
-  return invalid(target, target.name, errors.list)
 }
