@@ -23,15 +23,10 @@ export interface Writer {
 
 export function createEntry(writer: Writer, operation: Operation, fields: FieldSet, time: string): Entry {
   const { manager, apiVersion, subresource } = writer
-  return {
-    manager,
-    operation,
-    apiVersion,
-    time,
-    fieldsType: 'FieldsV1',
-    fieldsV1: sortSet(fields),
-    ...(subresource ? { subresource } : {}),
-  }
+  const fieldsV1 = sortSet(fields)
+  return subresource
+    ? { manager, operation, apiVersion, time, fieldsType: 'FieldsV1', fieldsV1, subresource }
+    : { manager, operation, apiVersion, time, fieldsType: 'FieldsV1', fieldsV1 }
 }
 
 export const isEntryOf = (entry: Entry, writer: Writer, operation: Operation): boolean =>

@@ -2,6 +2,7 @@
 // the stored kind, in any of its versions, has these bytes with a longer head.
 //   stored    {"metadata":{"name":"a",…},"spec":…}
 //   response  {"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"resourceVersion":"7","name":"a",…},"spec":…}
+import { FIELD_SET_LEAF } from '../../api/apply/index.ts'
 import { jsonEquals } from '../../api/json-value.ts'
 import type { KubeObject } from '../../api/kind.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -61,7 +62,8 @@ function freezeAsDecoded<T extends object>(value: T): T {
   for (const key in fields) {
     const field = fields[key]
     if (field === undefined) delete fields[key]
-    else if (typeof field === 'object' && field !== null) freezeAsDecoded(field)
+    // Object.isFrozen is not cheap. Most objects in managedFields are this one, which is frozen.
+    else if (typeof field === 'object' && field !== null && field !== FIELD_SET_LEAF) freezeAsDecoded(field)
   }
   return Object.freeze(value)
 }
