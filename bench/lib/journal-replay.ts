@@ -13,7 +13,8 @@ import {
 } from '../../src/apiserver/index.ts'
 import { registerStepMetrics } from '../../src/apiserver/timeline/step-metrics.ts'
 import { systemClock, systemRandom } from '../../src/base/clock.ts'
-import { activityOfAttempt, activityOfCall } from '../../src/runtime/operations/activity-of.ts'
+import { activityOfAttempt, activityOfCall, startOf } from '../../src/runtime/operations/activity-of.ts'
+import type { ActivityListener } from '../../src/runtime/operations/registry.ts'
 import type { Outcome } from '../../src/runtime/outcome.ts'
 import { openLmdbStore, type Store, type TransactionView, type Write } from '../../src/store/index.ts'
 
@@ -68,12 +69,13 @@ export async function replayInTurns(
   const store = await openLmdbStore({ dir, clock })
   const journal = createJournal({ clock, random: systemRandom(), isStoreShared: false })
   registerStepMetrics(new Registry(), journal.steps)
+  const recordActivity = activityRecorder(journal)
   const times = { withJournalMs: [] as number[], withoutJournalMs: [] as number[] }
   let mergeMs = 0
   const measure = async (current: Journal | undefined) => {
     global.gc?.({ type: 'minor' })
     const startMs = cpuMs()
-    for (const group of groups) await replayGroup(store, current, group)
+    for (const group of groups) await replayGroup(store, current, group, recordActivity)
     const mergeStartMs = cpuMs()
     if (current) await mergeUnmerged(store, current.unmergedChunks!, JOURNAL_LIMITS)
     const roundMergeMs = cpuMs() - mergeStartMs
@@ -100,13 +102,18 @@ export async function replayInTurns(
   }
 }
 
-const replayGroup = (store: Store, journal: Journal | undefined, group: RecordedGroup): Promise<unknown> =>
-  Promise.all(group.map((recorded) => replay(store, journal, recorded)))
+const replayGroup = (
+  store: Store,
+  journal: Journal | undefined,
+  group: RecordedGroup,
+  recordActivity: (activity: Activity) => void,
+): Promise<unknown> => Promise.all(group.map((recorded) => replay(store, journal, recorded, recordActivity)))
 
 async function replay(
   store: Store,
   journal: Journal | undefined,
   { writes, changes, activities }: RecordedGroup[number],
+  recordActivity: (activity: Activity) => void,
 ): Promise<void> {
   if (!journal) {
     await store.transact(() => writes)
@@ -114,20 +121,36 @@ async function replay(
   }
   const transaction = journal.begin()
   await store.transact((view) => {
-    for (const activity of activities) journal.addActivities('stowage@bench:1', [rebuild(activity)])
+    for (const activity of activities) recordActivity(activity)
     return transaction.withRecords(view, writes, changes)
   })
   transaction.settle(true)
 }
 
+/** Returns a function that passes an activity to the journal as the registry of operations does. */
+function activityRecorder(journal: Journal): (activity: Activity) => void {
+  let listener: ActivityListener = () => {}
+  journal.recordActivitiesOf({
+    process: 'stowage@bench:1',
+    subscribeActivities(subscribed) {
+      listener = subscribed
+      return () => {}
+    },
+  })
+  return (activity) => {
+    const startMs = startOf(activity, Date.now())
+    listener(rebuild(activity, startMs), startMs)
+  }
+}
+
 /** Builds the activity again, because the registry of operations builds it only for the journal. */
-function rebuild(activity: Activity): Activity {
+function rebuild(activity: Activity, startMs: number): Activity {
   const { durationMs, result, message, object, component = '', operation = '', attempt = 1 } = activity
   const { driver = '', method, volume = '' } = activity
-  if (method) return activityOfCall({ driver, method, code: result, volume, durationMs }, Date.now())
+  if (method) return activityOfCall({ driver, method, code: result, volume, durationMs }, startMs)
   const outcome = (message === undefined ? { is: 'done' } : { is: 'stuck', message }) as Outcome
   const subject = { object: object as Parameters<typeof activityOfAttempt>[1]['object'], operation }
-  return activityOfAttempt({ key: '' as never, durationMs, attempt, outcome }, subject, component, Date.now())!
+  return activityOfAttempt({ key: '' as never, durationMs, attempt, outcome }, subject, component, startMs)!
 }
 
 function cpuMs(): number {

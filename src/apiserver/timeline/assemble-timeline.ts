@@ -19,6 +19,7 @@ import {
   type JournalRecord,
   timeOf,
 } from './journal-record.ts'
+import { claimUidOf } from './provisioned-name.ts'
 
 /** An object that had the requested name, from its creation to its removal. */
 export interface ObjectLifetime {
@@ -119,9 +120,17 @@ export function searchedTextsOf(
 ): string[] {
   const { uids, volumeNames, handles, claims, podUids } = relatedObjectsOf(records, request, lifetime)
   const claimNames = [...claims].map((claim) => claim.slice(claim.indexOf('/') + 1))
-  const texts = new Set([...uids, ...podUids, ...volumeNames, ...handles, ...claimNames])
+  const texts = new Set([...uids, ...podUids, ...volumeNames, ...claimUidsOf(volumeNames), ...handles, ...claimNames])
   return [...texts].map((text) => JSON.stringify(text))
 }
+
+/** Returns the texts to search for to find the object, by its name. */
+export const searchedTextsOfName = (name: string): string[] =>
+  [name, ...claimUidsOf([name])].map((text) => JSON.stringify(text))
+
+/** A record with the uid of a claim need not contain the name of its provisioned volume. */
+const claimUidsOf = (volumeNames: Iterable<string>): string[] =>
+  [...volumeNames].map(claimUidOf).filter((uid) => uid !== undefined)
 
 export function assembleTimeline(
   records: readonly JournalRecord[],

@@ -47,7 +47,7 @@ describe('the records of the journal', () => {
       const record: ActivityRecord = { process: 'stowage@a:1', activity }
       const lines = encode([record])
       expect(decodeRecords(lines.join('\n'))).toEqual([record])
-      expect(timeInLine(lines.at(-1)!)).toBe(timeOf(record))
+      expect(timeInLine(lines.at(-1)!, lines[0]!)).toBe(timeOf(record))
     })
   }
 
@@ -79,7 +79,7 @@ describe('the records of the journal', () => {
     ]
     expect(decodeRecords(lines.join('\n'))).toEqual([change, { process: 'p', activity: call }])
     expect(lines.map(ownerInLine).slice(0, 1)).toEqual(['u'])
-    expect(timeInLine(lines[0]!)).toBe(5)
+    expect(timeInLine(lines[0]!, lines[0]!)).toBe(5)
   })
 })
 

@@ -32,9 +32,10 @@ export class DescribedChange {
   step: StepName | undefined = undefined
   /** Whether the change sets the claim or the handle of a volume. */
   hasNewClaim = false
-  /** The values of fields that differ between most objects. Only the first `valueCount` belong to this change. */
-  readonly values: string[] = []
-  valueCount = 0
+  /** The new value of a field that differs between most objects: the volume of a claim or an attachment. */
+  ownVolume: string | undefined = undefined
+  /** The new reference of a volume to its claim. */
+  ownClaim: AnyObject = undefined
   /** The kind, verb, user, manager and step, then three parts for each change: a noun, and its values before and after. */
   readonly parts = new TemplateParts()
 }
@@ -47,7 +48,7 @@ export const CHANGED = '\u0000changed'
 export const REMOVED = '\u0000removed'
 /** The text of the change is the noun. */
 export const ALONE = '\u0000'
-/** The value is one of `values`. */
+/** The value is `ownVolume` or `ownClaim`. */
 export const OWN_VALUE = '\u0000own'
 
 const SELECTED_NODE = 'volume.kubernetes.io/selected-node'
@@ -80,7 +81,7 @@ const CLAIM: KindDescription = {
     compare('request', storageOf(before?.resources?.requests), storageOf(after.resources?.requests))
     compare('class', before?.storageClassName, after.storageClassName)
     compare('attributes class', before?.volumeAttributesClassName, after.volumeAttributesClassName)
-    compareOwn('volume', before?.volumeName, after.volumeName)
+    compareVolume(before?.volumeName, after.volumeName)
   },
   compareStatus(before, after) {
     compare('phase', before?.phase, after.phase)
@@ -110,7 +111,7 @@ const VOLUME: KindDescription = {
     const previousClaim = before?.claimRef
     const claim = after.claimRef
     if (previousClaim?.name !== claim?.name || previousClaim?.namespace !== claim?.namespace)
-      compareOwn('claim', nameOfClaim(previousClaim), nameOfClaim(claim))
+      compareClaim(previousClaim, claim)
     compare('reclaim policy', before?.persistentVolumeReclaimPolicy, after.persistentVolumeReclaimPolicy)
   },
   compareStatus(before, after) {
@@ -128,12 +129,11 @@ const VOLUME: KindDescription = {
   },
 }
 
-const nameOfClaim = (reference: AnyObject): string | undefined =>
-  reference && `${reference.namespace}/${reference.name}`
+export const nameOfClaim = ({ namespace, name }: AnyObject): string => `${namespace}/${name}`
 
 const ATTACHMENT: KindDescription = {
   compareSpec(before, after) {
-    compareOwn('volume', before?.source?.persistentVolumeName, after.source?.persistentVolumeName)
+    compareVolume(before?.source?.persistentVolumeName, after.source?.persistentVolumeName)
     compare('node', before?.nodeName, after.nodeName)
   },
   compareStatus(before, after) {
@@ -223,7 +223,8 @@ export function describeChange(
   result.handle = undefined
   result.claims = undefined
   result.hasNewClaim = false
-  result.valueCount = 0
+  result.ownVolume = undefined
+  result.ownClaim = undefined
   description.setDetails(object, after ? before : object)
   parts.count = 0
   parts.add(result.kind)
@@ -239,7 +240,6 @@ function hasChanges(description: KindDescription, before: AnyObject, after: AnyO
   described = compared
   parts = compared.parts
   parts.count = 0
-  compared.valueCount = 0
   findChanges(description, before, after)
   return parts.count > 0
 }
@@ -277,14 +277,23 @@ function compare(name: string, before: string | undefined, after: string | undef
 }
 
 /** Compares a field whose values differ between most objects, so that a new value belongs to the record, not to the template. */
-function compareOwn(name: string, before: string | undefined, after: string | undefined): void {
-  if (before === after) return
+function compareVolume(before: string | undefined, after: string | undefined): void {
   if (before !== undefined || after === undefined) {
-    addChange(name, before, after)
+    compare('volume', before, after)
     return
   }
-  addChange(name, OWN_VALUE, undefined)
-  described.values[described.valueCount++] = after
+  addChange('volume', OWN_VALUE, undefined)
+  described.ownVolume = after
+}
+
+/** Compares references to claims of different names, like `compareVolume`. */
+function compareClaim(before: AnyObject, after: AnyObject): void {
+  if (before || !after) {
+    addChange('claim', before && nameOfClaim(before), after && nameOfClaim(after))
+    return
+  }
+  addChange('claim', OWN_VALUE, undefined)
+  described.ownClaim = after
 }
 
 function compareNames(noun: string, before: readonly string[] = NO_NAMES, after: readonly string[] = NO_NAMES): void {
@@ -299,9 +308,18 @@ const NO_KEYS: Keys = {}
 
 /** Skips the annotation of the selected node, which is one of the compared fields. */
 function compareKeys(noun: string, before: Keys = NO_KEYS, after: Keys = NO_KEYS): void {
+  /** The number of keys of `before` that `after` does not have. */
+  let unmatched = 0
+  for (const _ in before) unmatched++
   for (const key in after) {
-    if (key === SELECTED_NODE || before[key] === after[key]) continue
-    addChange(noun, key in before ? CHANGED : ADDED, key)
+    if (before[key] === after[key]) {
+      unmatched--
+      continue
+    }
+    const isChanged = key in before
+    if (isChanged) unmatched--
+    if (key !== SELECTED_NODE) addChange(noun, isChanged ? CHANGED : ADDED, key)
   }
+  if (unmatched === 0) return
   for (const key in before) if (key !== SELECTED_NODE && !(key in after)) addChange(noun, REMOVED, key)
 }

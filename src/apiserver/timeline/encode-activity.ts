@@ -1,7 +1,7 @@
 // Encodes an attempt or a driver call as a line of the journal.
-//   attempt   ["UID",TEMPLATE,"START",DURATION,"NAMESPACE","NAME",ATTEMPT]   without a uid: ["NAME",TEMPLATE,"START",DURATION,"NAMESPACE",0,ATTEMPT]
-//   call      ["VOLUME",TEMPLATE,"START",DURATION]
-// decode-records.ts decodes it.
+//   attempt   ["UID",TEMPLATE,START,DURATION,NAMESPACE,"NAME",ATTEMPT]   without a uid: ["NAME",TEMPLATE,START,DURATION,NAMESPACE,0,ATTEMPT]
+//   call      ["VOLUME",TEMPLATE,START,DURATION]
+// START is a text if its milliseconds are not known. chunk-encoder.ts describes TEMPLATE and NAMESPACE, and decode-records.ts decodes it.
 import { bytesOfText } from '../../base/unpooled-bytes.ts'
 import type { ChunkEncoder } from './chunk-encoder.ts'
 import type { ActivityRecord } from './journal-record.ts'
@@ -12,7 +12,7 @@ const parts = new TemplateParts()
 
 /** The start needs no escaping: it is a MicroTime of this process, or one that was decoded. */
 export function encodeActivity(encoder: ChunkEncoder, record: ActivityRecord): void {
-  const { process, activity } = record
+  const { process, activity, startMs } = record
   const { object, volume } = activity
   if (object ? !isAttempt(activity) : volume === undefined || activity.component !== undefined) {
     // An activity with unusual fields, as only a remote process can report, has no template.
@@ -30,24 +30,30 @@ export function encodeActivity(encoder: ChunkEncoder, record: ActivityRecord): v
   if (object) {
     parts.add(object.kind)
     parts.add(object.apiVersion)
+    encoder.defineNamespace(object.namespace ?? '')
   }
   const number = encoder.numberOf(parts, object ? jsonOfAttempt : jsonOfCall)
   const { lines } = encoder
-  lines.ascii('[')
-  lines.quoted(object ? (object.uid ?? object.name!) : volume!)
+  const owner = object ? (object.uid ?? object.name!) : volume!
+  if (startMs === undefined) {
+    lines.ascii('[')
+    lines.quoted(owner)
+    lines.ascii(',')
+    lines.integer(number)
+    lines.ascii(',"')
+    lines.ascii(activity.start)
+    lines.ascii('"')
+  } else lines.start(owner, number, encoder.timeOf(startMs))
   lines.ascii(',')
-  lines.integer(number)
-  lines.ascii(',"')
-  lines.ascii(activity.start)
-  lines.ascii('",')
   lines.number(activity.durationMs)
   if (object) {
-    lines.ascii(',')
-    lines.quoted(object.namespace ?? '')
-    lines.ascii(',')
-    if (object.uid === undefined) lines.ascii('0')
-    else lines.quoted(object.name!)
-    lines.ascii(',')
+    encoder.addNamespace(object.namespace ?? '')
+    if (object.uid === undefined) lines.ascii(',0,')
+    else {
+      lines.ascii(',')
+      lines.quoted(object.name!)
+      lines.ascii(',')
+    }
     lines.number(activity.attempt!)
   }
   lines.ascii(']\n')

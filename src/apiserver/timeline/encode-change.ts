@@ -1,11 +1,13 @@
 // Encodes a change as a line of the journal:
-//   change of any kind             ["UID",TEMPLATE,TIME,"NAMESPACE","NAME",{DETAILS}]
-//   change of a volume and its claim   ["UID",TEMPLATE,TIME,"NAMESPACE","NAME",{"volume":"VOLUME","pv":[TEMPLATE,"UID","HANDLE"]}]
-// decode-records.ts decodes it.
+//   change of any kind                 ["UID",TEMPLATE,TIME,NAMESPACE,"NAME",{DETAILS}]
+//   change of a volume and its claim   ["UID",TEMPLATE,TIME,NAMESPACE,"NAME",[TEMPLATE,"VOLUME UID","HANDLE","VOLUME NAME"]]
+// A volume name that consists of `pvc-` and the uid of the claim is omitted. chunk-encoder.ts describes TEMPLATE, TIME and NAMESPACE, and
+// decode-records.ts decodes the lines.
 import type { ChunkEncoder } from './chunk-encoder.ts'
-import { ADDED, ALONE, CHANGED, CHANGES_START, type DescribedChange, OWN_VALUE, REMOVED } from './describe-change.ts'
+import { ADDED, ALONE, CHANGED, CHANGES_START, type DescribedChange, nameOfClaim, OWN_VALUE, REMOVED } from './describe-change.ts'
 import { escapeText, quoteText } from './journal-record.ts'
 import type { LineWriter } from './line-writer.ts'
+import { isNamedAfter } from './provisioned-name.ts'
 import type { TemplatePart } from './templates.ts'
 
 /** Longer texts are cut, such as the message of a driver in an attachment. */
@@ -15,36 +17,31 @@ const CHANGES_MAX = 20
 /** Escaped, because text that contains only ASCII is encoded several times faster. */
 const ARROW = '\\u2192'
 
-export function encodeChange(encoder: ChunkEncoder, change: DescribedChange, timeText: string): void {
-  const number = encoder.numberOf(change.parts, jsonOfChange)
-  const { lines } = encoder
-  encodeStart(lines, change, number, timeText)
-  lines.ascii(encodeDetails(lines, change) ? '}]\n' : '"]\n')
+export function encodeChange(encoder: ChunkEncoder, change: DescribedChange): void {
+  encodeStart(encoder, change, encoder.numberOf(change.parts, jsonOfChange))
+  encoder.lines.ascii(encodeDetails(encoder.lines, change) ? '}]\n' : ']\n')
 }
 
 /**
  * Encodes the changes of a volume and of the claim that is bound to it in the same transaction, in this order, as one line: they have
  * most of their text in common.
  */
-export function encodeBinding(
-  encoder: ChunkEncoder,
-  volume: DescribedChange,
-  claim: DescribedChange,
-  timeText: string,
-): void {
+export function encodeBinding(encoder: ChunkEncoder, volume: DescribedChange, claim: DescribedChange): void {
   const volumeNumber = encoder.numberOf(volume.parts, jsonOfChange)
-  const claimNumber = encoder.numberOf(claim.parts, jsonOfChange)
+  encodeStart(encoder, claim, encoder.numberOf(claim.parts, jsonOfChange))
   const { lines } = encoder
-  encodeStart(lines, claim, claimNumber, timeText)
-  lines.ascii('",{"volume":"')
-  lines.ascii(claim.volume!)
-  lines.ascii('","pv":[')
+  const { name, uid } = volume.metadata
+  lines.ascii(',[')
   lines.integer(volumeNumber)
-  lines.ascii(',"')
-  lines.ascii(volume.metadata.uid)
-  lines.ascii('",')
+  lines.ascii(',')
+  lines.quoted(uid)
+  lines.ascii(',')
   lines.quoted(volume.handle!)
-  lines.ascii(']}]\n')
+  if (!isNamedAfter(name, claim.metadata.uid)) {
+    lines.ascii(',')
+    lines.quoted(name)
+  }
+  lines.ascii(']]\n')
 }
 
 /** Returns whether `encodeBinding` can encode these two changes: all that differs between claims is text that they have in common. */
@@ -55,32 +52,25 @@ export function isBinding(volume: DescribedChange, claim: DescribedChange): bool
     volume.claimUid === uid &&
     volume.handle !== undefined &&
     claim.volume === volume.metadata.name &&
-    (volume.valueCount === 0 || (volume.valueCount === 1 && volume.values[0] === `${namespace}/${name}`)) &&
-    (claim.valueCount === 0 || (claim.valueCount === 1 && claim.values[0] === claim.volume))
+    (volume.ownClaim === undefined || (volume.ownClaim.namespace === namespace && volume.ownClaim.name === name)) &&
+    (claim.ownVolume === undefined || claim.ownVolume === claim.volume)
   )
 }
 
-/** Names of these kinds are validated, and the server generates uids: neither contains characters that JSON escapes. */
-function encodeStart(lines: LineWriter, { metadata }: DescribedChange, number: number, timeText: string): void {
+function encodeStart(encoder: ChunkEncoder, { metadata }: DescribedChange, number: number): void {
   const { name = '', namespace = '', uid = '' } = metadata
-  lines.ascii('["')
-  lines.ascii(uid)
-  lines.ascii('",')
-  lines.integer(number)
+  const { lines } = encoder
+  encoder.defineNamespace(namespace)
+  lines.start(uid, number, encoder.time)
+  encoder.addNamespace(namespace)
   lines.ascii(',')
-  lines.ascii(timeText)
-  lines.ascii(',"')
-  lines.ascii(namespace)
-  lines.ascii('","')
-  lines.ascii(name)
+  lines.quoted(name)
 }
 
-/** Adds the end of the name and the details, if there are any. Returns whether there are. */
-function encodeDetails(
-  lines: LineWriter,
-  { volume, claimUid, handle, claims, values, valueCount }: DescribedChange,
-): boolean {
-  let before = '",{'
+/** Adds the details, if there are any. Returns whether there are. */
+function encodeDetails(lines: LineWriter, change: DescribedChange): boolean {
+  const { volume, claimUid, handle, claims, ownClaim, ownVolume } = change
+  let before = ',{'
   if (volume) {
     lines.ascii(before)
     lines.ascii('"volume":')
@@ -102,21 +92,21 @@ function encodeDetails(
   if (claims) {
     lines.ascii(before)
     lines.ascii('"claims":')
-    encodeTexts(lines, claims, claims.length)
+    encodeTexts(lines, claims)
     before = ','
   }
-  if (valueCount > 0) {
+  if (ownVolume ?? ownClaim) {
     lines.ascii(before)
     lines.ascii('"values":')
-    encodeTexts(lines, values, valueCount)
+    encodeTexts(lines, [ownVolume ?? nameOfClaim(ownClaim)])
     before = ','
   }
   return before === ','
 }
 
-function encodeTexts(lines: LineWriter, texts: readonly string[], count: number): void {
+function encodeTexts(lines: LineWriter, texts: readonly string[]): void {
   lines.ascii('[')
-  for (let index = 0; index < count; index++) {
+  for (let index = 0; index < texts.length; index++) {
     if (index > 0) lines.ascii(',')
     lines.quoted(texts[index]!)
   }

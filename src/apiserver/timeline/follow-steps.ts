@@ -5,6 +5,7 @@ import { STEPS, type StepName } from '../../api/kinds/timeline/timeline-schema.t
 import { LruCache } from '../../base/lru-cache.ts'
 import type { DescribedChange } from './describe-change.ts'
 import type { ChangeRecord } from './journal-record.ts'
+import { claimUidOf, isNamedAfter } from './provisioned-name.ts'
 
 export interface FollowedClaim {
   readonly uid: string
@@ -79,14 +80,6 @@ interface Progress extends FollowedClaim {
   isDeleted: boolean
 }
 
-/** Provisioned volumes are named after the uid of their claim. */
-const VOLUME_PREFIX = 'pvc-'
-
-const isNamedAfter = (volume: string, claimUid: string): boolean =>
-  volume.length === VOLUME_PREFIX.length + claimUid.length &&
-  volume.startsWith(VOLUME_PREFIX) &&
-  volume.endsWith(claimUid)
-
 /**
  * Finds claims by name. Only a pod refers to its claims by name, so a new claim is indexed when the next pod is found: a server on which
  * claims are provisioned without pods builds no index.
@@ -133,7 +126,7 @@ export function createStepFollower(): StepFollower {
   let waitingChanges: StepChange[] = []
 
   const claimOfVolume = (volume: string): Progress | undefined =>
-    claims.get(uidsByVolume.get(volume) ?? (volume.startsWith(VOLUME_PREFIX) ? volume.slice(VOLUME_PREFIX.length) : ''))
+    claims.get(uidsByVolume.get(volume) ?? claimUidOf(volume) ?? '')
 
   function reach(claim: Progress | undefined, step: StepName, atMs: number): void {
     const bit = 1 << STEPS.indexOf(step)
@@ -150,12 +143,14 @@ export function createStepFollower(): StepFollower {
       forget(record)
       return
     }
-    if (kind === 'PersistentVolume' && claimUid) {
-      const claim = claims.get(claimUid)
-      if (!claim) return
+    if (kind === 'PersistentVolume') {
+      const claim = claimUid ? claims.get(claimUid) : undefined
+      if (!claim || !claimUid) return
       claim.hasVolume = true
       if (!isNamedAfter(name, claimUid)) uidsByVolume.set(name, claimUid)
       if (handle && !isNamedAfter(handle, claimUid)) uidsByVolume.set(handle, claimUid)
+      if (step) reach(claim, step, atMs)
+      return
     }
     if (!step) return
     switch (kind) {
@@ -166,9 +161,6 @@ export function createStepFollower(): StepFollower {
           claims.set(uid, claim)
           claimsByName.add(claim)
         } else reach(claims.get(uid), step, atMs)
-        return
-      case 'PersistentVolume':
-        reach(claims.get(claimUid ?? ''), step, atMs)
         return
       case 'VolumeAttachment':
         reach(claimOfVolume(volume ?? ''), step, atMs)

@@ -30,6 +30,8 @@ export interface ChangeRecord {
 export interface ActivityRecord {
   readonly process: string
   readonly activity: Activity
+  /** The start of the activity, if it is known as a number. */
+  readonly startMs?: number
 }
 
 /** Replaces records of one object that were dropped, because it had too many. */

@@ -55,7 +55,7 @@ export interface Journal {
 /** The components of a process, which report their attempts and calls. */
 interface ActivitySource {
   readonly process: string
-  subscribeActivities(listener: (activity: Activity) => void): () => void
+  subscribeActivities(listener: (activity: Activity, startMs: number) => void): () => void
 }
 
 export interface JournalStats {
@@ -173,19 +173,19 @@ export function createJournal({ clock, random, isStoreShared }: JournalOptions):
     }
   }
 
-  function addActivity(process: string, activity: Activity): void {
-    pending.push({ process, activity })
-    steps.addActivity(activity)
+  function addActivity(record: ActivityRecord): void {
+    pending.push(record)
+    steps.addActivity(record.activity)
     if (pending.length > PENDING_ACTIVITIES_MAX) dropOldest()
   }
 
   return {
     begin: () => new Transaction(),
     addActivities(process, activities) {
-      for (const activity of activities) addActivity(process, activity)
+      for (const activity of activities) addActivity({ process, activity })
     },
     recordActivitiesOf: ({ process, subscribeActivities }) =>
-      subscribeActivities((activity) => addActivity(process, activity)),
+      subscribeActivities((activity, startMs) => addActivity({ process, activity, startMs })),
     get pending() {
       return pending
     },
@@ -206,11 +206,19 @@ function recordedChangeOf({ target, plan: { change, writes } }: PlannedChange): 
   return change && writes.length > 0 && isRecorded(target.resource.kind, change) ? change : undefined
 }
 
-/** A recorded change of an object. */
-interface RecordedChange {
-  readonly target: WriteTarget
-  readonly uid: string
-  change: ObjectChange
+/** A recorded change of an object, from before its first write to after the last one. */
+class RecordedChange implements ObjectChange {
+  target: WriteTarget
+  uid: string
+  before: ObjectChange['before']
+  after: ObjectChange['after']
+
+  constructor(target: WriteTarget, uid: string, { before, after }: ObjectChange) {
+    this.target = target
+    this.uid = uid
+    this.before = before
+    this.after = after
+  }
 }
 
 /** Merges several writes of one object by one field manager into one change, except for its removal. */
@@ -224,10 +232,10 @@ function mergeChanges(planned: readonly PlannedChange[]): readonly RecordedChang
     const uid = uidOf(change)
     const earlier = latest ? latest.get(uid) : findLatest(merged, uid)
     if (earlier && change.after && earlier.target.fieldManager === target.fieldManager) {
-      earlier.change = { before: earlier.change.before, after: change.after }
+      earlier.after = change.after
       continue
     }
-    const recorded = { target, uid, change }
+    const recorded = new RecordedChange(target, uid, change)
     latest?.set(uid, recorded)
     merged.push(recorded)
   }
@@ -261,7 +269,7 @@ class Chunk implements Put {
   readonly isCreationCoalescable = true
   readonly put: string
   readonly expiresAtMs: number
-  activities: readonly ActivityRecord[] = []
+  activities: ActivityRecord[] = []
   /** The number of encoded changes. */
   changeCount = 0
   readonly stepChanges: StepChange[] = []
@@ -290,8 +298,10 @@ class Chunk implements Put {
     return this.#value !== undefined
   }
 
-  addActivities(records: readonly ActivityRecord[]): void {
-    this.activities = this.activities.length === 0 ? records : [...this.activities, ...records]
+  /** Keeps the array of the first records, and adds further ones to it. */
+  addActivities(records: ActivityRecord[]): void {
+    if (this.activities.length === 0) this.activities = records
+    else for (const record of records) this.activities.push(record)
     this.count += records.length
   }
 
@@ -317,23 +327,23 @@ class Chunk implements Put {
   #encode(): void {
     const { clock, encoder, unmergedChunks } = this.#deps
     this.#encodedCount = this.count
+    encoder.setTime(clock.nowMs())
     for (; this.#encodedActivities < this.activities.length; this.#encodedActivities++) {
       const record = this.activities[this.#encodedActivities]!
       encoder.addActivity(record)
       unmergedChunks?.countRecord(ownerOf(record))
     }
-    const atMs = clock.nowMs()
     for (const planned of this.#transactions) {
-      if (planned.length === 1) this.#addChange(planned[0]!.target, planned[0]!.plan.change!, atMs)
-      else for (const { target, change } of mergeChanges(planned)) this.#addChange(target, change, atMs)
+      if (planned.length === 1) this.#addChange(planned[0]!.target, planned[0]!.plan.change!)
+      else for (const change of mergeChanges(planned)) this.#addChange(change.target, change)
       encoder.endTransaction()
     }
     this.#transactions.length = 0
   }
 
-  #addChange(target: WriteTarget, change: ObjectChange, atMs: number): void {
+  #addChange(target: WriteTarget, change: ObjectChange): void {
     const { encoder, unmergedChunks } = this.#deps
-    const stepChange = encoder.addChange(target, change, atMs)
+    const stepChange = encoder.addChange(target, change)
     if (stepChange) this.stepChanges.push(stepChange)
     unmergedChunks?.countRecord(uidOf(change))
     this.changeCount++

@@ -116,7 +116,7 @@ export async function mergeUnmerged(store: Store, chunks: UnmergedChunks, limits
     const merged = chunks.first(Math.min(limits.chunks, MERGED_CHUNKS_MAX), MERGED_BYTES_MAX)
     const values = merged.map(({ value }) => value)
     const limited = isLimited ? limitLines(values.flatMap(linesOf), limits.volumeRecords) : undefined
-    const isMerged = await replaceChunks(store, merged, limited ? bytesOfLines(limited.lines) : Buffer.concat(values))
+    const isMerged = await replaceChunks(store, merged, limited ? bytesOfLines(limited.lines) : joinBytes(values))
     if (!isMerged) {
       chunks.dropAll()
       break
@@ -177,13 +177,25 @@ function firstOf(entries: readonly Entry[]): readonly Entry[] {
 const linesOf = (value: Uint8Array): string[] => textOf(value).trimEnd().split('\n')
 const bytesOfLines = (lines: readonly string[]): Buffer => Buffer.from(`${lines.join('\n')}\n`)
 
+/** Returns the values as one, without a copy if they are next to each other in memory. */
+function joinBytes(values: readonly Uint8Array[]): Uint8Array {
+  const { buffer, byteOffset } = values[0]!
+  let end = byteOffset
+  for (const value of values) {
+    if (value.buffer !== buffer || value.byteOffset !== end) return Buffer.concat(values)
+    end += value.length
+  }
+  return new Uint8Array(buffer, byteOffset, end - byteOffset)
+}
+
 const textOf = (value: Uint8Array): string =>
   Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('utf8')
 
 /** Returns the time of the last record. */
 function timeOfChunk(value: Uint8Array): number {
   const lastLineStart = value.lastIndexOf(LINE_FEED, value.length - 2) + 1
-  return timeInLine(textOf(value.subarray(lastLineStart)))
+  const firstLine = textOf(value.subarray(0, value.indexOf(LINE_FEED)))
+  return timeInLine(textOf(value.subarray(lastLineStart)), firstLine)
 }
 
 const LINE_FEED = 0x0a

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { inflateRaw } from 'node:zlib'
 import type { Timeline, TimelineRequest } from '../../api/kinds/timeline/timeline-schema.ts'
 import type { ListResult, Store } from '../../store/index.ts'
-import { assembleTimeline, findLifetimes, type ObjectLifetime, searchedTextsOf } from './assemble-timeline.ts'
+import { assembleTimeline, findLifetimes, type ObjectLifetime, searchedTextsOf, searchedTextsOfName } from './assemble-timeline.ts'
 import { decodeRecords } from './decode-records.ts'
 import type { Journal } from './journal.ts'
 import { CHUNKS_PREFIX, SEGMENTS_PREFIX } from './journal-keys.ts'
@@ -25,7 +25,7 @@ export async function readTimeline(
     ...(await scanJournal(store, texts)),
     ...pending,
   ]
-  const lifetimes = findLifetimes(await scan([JSON.stringify(request.name)]), request)
+  const lifetimes = findLifetimes(await scan(searchedTextsOfName(request.name)), request)
   const lifetime: ObjectLifetime | undefined = request.uid
     ? lifetimes.find(({ uid }) => uid === request.uid)
     : lifetimes[0]

@@ -91,7 +91,7 @@ export class UnmergedChunks {
 }
 
 /** The last characters of uids are random, and those of most names are a number. */
-const HASHED_CHARACTERS = 6
+const HASHED_CHARACTERS = 4
 
 function hashOf(owner: string): number {
   const { length } = owner

@@ -1,4 +1,4 @@
-// Builds the Activity for a queue's attempt or a CSI driver call that ends now.
+// Builds the Activity for a queue's attempt or a CSI driver call.
 import type { Activity } from '../../api/kinds/operation/activity-schema.ts'
 import type { VolumeCall } from '../../base/operation-details.ts'
 import { microTimestamp } from '../../base/timestamps.ts'
@@ -17,18 +17,22 @@ const RESULTS: Readonly<Record<Outcome['is'], string>> = { done: 'Done', retry: 
 /** Longer messages are truncated. */
 const MESSAGE_LENGTH_MAX = 1_000
 
+/** Returns the start of an activity that ends now, in whole milliseconds. */
+export const startOf = ({ durationMs }: { readonly durationMs: number }, nowMs: number): number =>
+  Math.floor(nowMs - durationMs)
+
 /** Returns undefined for objects of other kinds. */
 export function activityOfAttempt(
   { durationMs, attempt, outcome }: QueueAttempt,
   { object, operation }: OperationSubject,
   component: string,
-  nowMs: number,
+  startMs: number,
 ): Activity | undefined {
   if (!RECORDED_KINDS.has(object.kind)) return undefined
   const { message, details } = outcome.is === 'done' ? {} : outcome
   const reason = details?.reason
   const activity: Activity = {
-    start: microTimestamp(nowMs - durationMs),
+    start: microTimestamp(startMs),
     durationMs: roundToMicroseconds(durationMs),
     result: RESULTS[outcome.is],
     object,
@@ -43,11 +47,10 @@ export function activityOfAttempt(
 
 export const activityOfCall = (
   { driver, method, code, volume, durationMs, message }: VolumeCall,
-  nowMs: number,
+  startMs: number,
 ): Activity => {
-  const start = microTimestamp(nowMs - durationMs)
   const activity: Activity = {
-    start,
+    start: microTimestamp(startMs),
     durationMs: roundToMicroseconds(durationMs),
     result: code,
     driver,

@@ -7,7 +7,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { VolumeCall } from '../../base/operation-details.ts'
 import type { ObjectKey } from '../../client/object-key.ts'
 import type { KeyState, QueueAttempt } from '../work-queue.ts'
-import { activityOfAttempt, activityOfCall } from './activity-of.ts'
+import { activityOfAttempt, activityOfCall, startOf } from './activity-of.ts'
 import { type OperationSubject, operationNameOf, operationOf } from './operation-of.ts'
 
 /** The functions with which a queue describes its keys. */
@@ -49,9 +49,11 @@ export interface OperationRegistry {
   subscribe(listener: (changes: OperationChanges) => void): () => void
   /** Passes a call to a CSI driver to the listeners for activities. */
   recordCall(call: VolumeCall): void
-  /** Calls the listener with each activity that is recorded. Returns a function that unsubscribes. */
-  subscribeActivities(listener: (activity: Activity) => void): () => void
+  /** Calls the listener with each activity that is recorded, and its start. Returns a function that unsubscribes. */
+  subscribeActivities(listener: ActivityListener): () => void
 }
+
+export type ActivityListener = (activity: Activity, startMs: number) => void
 
 export interface OperationRegistryOptions {
   /** Identifies this process in its operations. */
@@ -76,7 +78,7 @@ interface FollowedQueue {
 export function createOperationRegistry({ process, clock }: OperationRegistryOptions): OperationRegistry {
   const queues = new Set<FollowedQueue>()
   const listeners = new Set<(changes: OperationChanges) => void>()
-  const activityListeners = new Set<(activity: Activity) => void>()
+  const activityListeners = new Set<ActivityListener>()
   let listedCount = 0
   let followedCount = 0
   let cancelFlush: (() => void) | undefined
@@ -140,8 +142,9 @@ export function createOperationRegistry({ process, clock }: OperationRegistryOpt
         recordAttempt(attempt) {
           if (activityListeners.size === 0) return
           const subject = source.subjectOf(attempt.key)
-          const activity = subject && activityOfAttempt(attempt, subject, source.component, clock.nowMs())
-          if (activity) for (const listener of activityListeners) listener(activity)
+          const startMs = startOf(attempt, clock.nowMs())
+          const activity = subject && activityOfAttempt(attempt, subject, source.component, startMs)
+          if (activity) for (const listener of activityListeners) listener(activity, startMs)
         },
         stop() {
           if (!queues.delete(queue)) return
@@ -152,8 +155,9 @@ export function createOperationRegistry({ process, clock }: OperationRegistryOpt
     },
     recordCall(call) {
       if (activityListeners.size === 0) return
-      const activity = activityOfCall(call, clock.nowMs())
-      for (const listener of activityListeners) listener(activity)
+      const startMs = startOf(call, clock.nowMs())
+      const activity = activityOfCall(call, startMs)
+      for (const listener of activityListeners) listener(activity, startMs)
     },
     subscribeActivities(listener) {
       activityListeners.add(listener)
