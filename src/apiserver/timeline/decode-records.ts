@@ -148,7 +148,8 @@ function boundVolumeOf(details: ChangeDetails | BoundVolumeLine | OldBoundVolume
   return { template, uid, handle, name }
 }
 
-const isBoundVolumeLine = (details: ChangeDetails | BoundVolumeLine): details is BoundVolumeLine => Array.isArray(details)
+const isBoundVolumeLine = (details: ChangeDetails | BoundVolumeLine): details is BoundVolumeLine =>
+  Array.isArray(details)
 
 type ChangeIdentity = Required<Pick<ChangeRecord, 'uid' | 'atMs' | 'namespace' | 'name'>>
 

@@ -4,7 +4,16 @@
 // A volume name that consists of `pvc-` and the uid of the claim is omitted. chunk-encoder.ts describes TEMPLATE, TIME and NAMESPACE, and
 // decode-records.ts decodes the lines.
 import type { ChunkEncoder } from './chunk-encoder.ts'
-import { ADDED, ALONE, CHANGED, CHANGES_START, type DescribedChange, nameOfClaim, OWN_VALUE, REMOVED } from './describe-change.ts'
+import {
+  ADDED,
+  ALONE,
+  CHANGED,
+  CHANGES_START,
+  type DescribedChange,
+  nameOfClaim,
+  OWN_VALUE,
+  REMOVED,
+} from './describe-change.ts'
 import { escapeText, quoteText } from './journal-record.ts'
 import type { LineWriter } from './line-writer.ts'
 import { isNamedAfter } from './provisioned-name.ts'

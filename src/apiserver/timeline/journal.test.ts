@@ -200,8 +200,7 @@ describe('the journal', () => {
       server.post(CLAIMS, claim('b')),
     ])
     const { entries } = await server.store.list({ prefix: CHUNKS_PREFIX })
-    const chunkOf = (name: string) =>
-      entries.findIndex(({ value }) => Buffer.from(value).includes(`,"${name}"`))
+    const chunkOf = (name: string) => entries.findIndex(({ value }) => Buffer.from(value).includes(`,"${name}"`))
     expect(new Set(names.map(chunkOf)).size).toBe(1)
     expect([chunkOf('a'), chunkOf('b')]).not.toContain(chunkOf('m-0'))
     expect(await changes()).toHaveLength(22)

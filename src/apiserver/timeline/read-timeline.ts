@@ -5,7 +5,13 @@ import { promisify } from 'node:util'
 import { inflateRaw } from 'node:zlib'
 import type { Timeline, TimelineRequest } from '../../api/kinds/timeline/timeline-schema.ts'
 import type { ListResult, Store } from '../../store/index.ts'
-import { assembleTimeline, findLifetimes, type ObjectLifetime, searchedTextsOf, searchedTextsOfName } from './assemble-timeline.ts'
+import {
+  assembleTimeline,
+  findLifetimes,
+  type ObjectLifetime,
+  searchedTextsOf,
+  searchedTextsOfName,
+} from './assemble-timeline.ts'
 import { decodeRecords } from './decode-records.ts'
 import type { Journal } from './journal.ts'
 import { CHUNKS_PREFIX, SEGMENTS_PREFIX } from './journal-keys.ts'
