@@ -297,11 +297,18 @@ function compareClaim(before: AnyObject, after: AnyObject): void {
 }
 
 function compareNames(noun: string, before: readonly string[] = NO_NAMES, after: readonly string[] = NO_NAMES): void {
+  if (areEqual(before, after)) return
   for (const name of after) if (!before.includes(name)) addChange(noun, ADDED, name)
   for (const name of before) if (!after.includes(name)) addChange(noun, REMOVED, name)
 }
 
 const NO_NAMES: readonly string[] = []
+
+function areEqual(before: readonly string[], after: readonly string[]): boolean {
+  if (before.length !== after.length) return false
+  for (let index = 0; index < after.length; index++) if (before[index] !== after[index]) return false
+  return true
+}
 
 type Keys = Readonly<Record<string, string>>
 const NO_KEYS: Keys = {}

@@ -127,15 +127,15 @@ export function createJournal({ clock, random, isStoreShared }: JournalOptions):
     withRecords(view: TransactionView, writes: readonly Write[], planned: readonly PlannedChange[]): readonly Write[] {
       this.#forgetChunk()
       if (writes.length === 0) return writes
-      const hasChanges = areRecorded(planned)
-      if (!hasChanges && pending.length === 0) return writes
-      const chunk = findSharedChunk(view, writes) ?? this.#beginChunk(writes)
+      const openChunk = findSharedChunk(view, writes)
+      if (!openChunk && pending.length === 0 && !areRecorded(planned)) return writes
+      const chunk = openChunk ?? this.#beginChunk(writes)
       if (pending.length > 0) {
         chunk.addActivities(pending)
         pending = []
       }
-      if (hasChanges) chunk.addChanges(planned)
-      return chunk === this.#chunk ? [...writes, chunk] : writes
+      chunk.addChanges(planned)
+      return openChunk ? writes : [...writes, chunk]
     }
 
     #beginChunk(writes: readonly Write[]): Chunk {
@@ -282,7 +282,7 @@ class Chunk implements Put {
   readonly #encodedRecords: number
   #encodedCount = 0
   #encodedActivities = 0
-  /** The changes of each transaction that are not encoded yet. */
+  /** The changes of each transaction that are not encoded yet, with those that have no record. */
   readonly #transactions: (readonly PlannedChange[])[] = []
   #value: Uint8Array | undefined
 
@@ -334,8 +334,10 @@ class Chunk implements Put {
       unmergedChunks?.countRecord(ownerOf(record))
     }
     for (const planned of this.#transactions) {
-      if (planned.length === 1) this.#addChange(planned[0]!.target, planned[0]!.plan.change!)
-      else for (const change of mergeChanges(planned)) this.#addChange(change.target, change)
+      if (planned.length === 1) {
+        const change = recordedChangeOf(planned[0]!)
+        if (change) this.#addChange(planned[0]!.target, change)
+      } else for (const change of mergeChanges(planned)) this.#addChange(change.target, change)
       encoder.endTransaction()
     }
     this.#transactions.length = 0
