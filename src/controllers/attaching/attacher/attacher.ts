@@ -32,7 +32,7 @@ import type { AttacherContext } from './attacher-context.ts'
 import { volumeOf } from './attachment-volume.ts'
 import { canListPublished, findUnlisted } from './find-unlisted.ts'
 import { type AttacherOptions, attacherSettings } from './options.ts'
-import { reconcileAttachment } from './reconcile-attachment.ts'
+import { isAttachmentSettled, reconcileAttachment } from './reconcile-attachment.ts'
 import { releaseVolume } from './release-volume.ts'
 import { VolumeLocks } from './volume-locks.ts'
 
@@ -101,6 +101,7 @@ export function createAttacher(deps: AttacherDeps): Attacher {
             .map(keyOfObject),
       }),
     ],
+    isSettled: (key) => isAttachmentSettled(key, context),
     reconcile: (key, signal) =>
       reconcileAttachment(key, context, (attachmentName) => attachmentController.queue.add(attachmentName), signal),
   })

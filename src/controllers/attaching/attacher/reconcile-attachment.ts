@@ -53,6 +53,13 @@ export async function reconcileAttachment(
   }
 }
 
+/** Whether the attachment is of another attacher, or has the state that it should have. */
+export function isAttachmentSettled(name: string, context: AttacherContext): boolean {
+  const attachment = context.attachments.get(name)
+  if (!attachment || context.unlistedNames.has(name)) return false
+  return attachment.spec.attacher !== context.facts.name || planAttachment(attachment, context).do === 'nothing'
+}
+
 const lockKeyOf = (attachment: Attachment, context: AttacherContext): string =>
   volumeOf(attachment, context)?.spec.csi?.volumeHandle ?? attachment.spec.source.persistentVolumeName ?? ''
 
