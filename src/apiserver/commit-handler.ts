@@ -1,8 +1,10 @@
 // POST /apis/stowage.dev/v1/commits: several writes as one transaction, for clients in other processes.
 //   { "writes": [{ "verb": "patch", "apiVersion": "v1", "resource": "persistentvolumeclaims", "namespace": "shop",
 //                  "name": "orders", "subresource": "status", "patchType": "merge", "body": { … } }, …] }
-// The response contains the object of each write as it is after the commit, or null if it was removed. If a write fails, the
-// response is its Status with a cause that names the write, such as writes[3].
+// The response contains the object of each write as it is after the commit, or null if it was removed. With "results": "distinct"
+// an object that several writes have changed is sent once: the results of the others are the index of the last one. With
+// "results": "none" the response contains no objects. If a write fails, the response is its Status with a cause that names the
+// write, such as writes[3].
 import { isRecord } from '../api/decode.ts'
 import { defineKind } from '../api/kind.ts'
 import { objectMeta } from '../api/kinds/shared/meta-schema.ts'
@@ -60,6 +62,7 @@ export async function handleCommit(deps: ObjectDeps, call: CommitCall): Promise<
   if (dryRun) throw badRequest('commits do not support dry run; dry-run the writes one by one')
   const bytes = await request.readBody()
   const body = await parseInTurn(bytes, parseContext, () => parseJsonBody(bytes, COMMIT_KEYS_MAX))
+  const mode = parseResultsMode(body.value)
   const writes: RequestedWrite[] = []
   for (const [index, raw] of parseWrites(body.value).entries()) {
     try {
@@ -77,8 +80,31 @@ export async function handleCommit(deps: ObjectDeps, call: CommitCall): Promise<
   const verbs = mapWrites(writes, ({ verb }, index) => verb(limits[index]!.valuesMax))
   await pauseAfter(bytes, parseContext)
   const results = await executeCommit(deps, verbs)
-  const encodedResults = results.map((result, index) => encodeResult(verbs[index]!.target.resource, result))
+  const encodedResults = encodeResults(mode, verbs, results)
   return bytesResponse(200, Buffer.concat([RESPONSE_HEAD, ...encodedResults.flatMap(withSeparator), RESPONSE_TAIL]))
+}
+
+const RESULT_MODES = ['all', 'distinct', 'none'] as const
+type ResultsMode = (typeof RESULT_MODES)[number]
+
+function parseResultsMode(body: unknown): ResultsMode {
+  const { results = 'all' } = isRecord(body) ? body : {}
+  const mode = RESULT_MODES.find((candidate) => candidate === results)
+  if (!mode) throw badRequest(`Commit: results must be one of ${RESULT_MODES.join(', ')}`)
+  return mode
+}
+
+function encodeResults(mode: ResultsMode, verbs: readonly WriteVerb[], results: readonly WriteResult[]): Buffer[] {
+  if (mode === 'none') return []
+  const resourceOf = (index: number): Resource => verbs[index]!.target.resource
+  // The results of one object share its bytes. Another version of its kind has another form.
+  const lastIndexes = new Map(results.map(({ value }, index) => [value, index]))
+  return results.map((result, index) => {
+    const lastIndex = lastIndexes.get(result.value)!
+    const isRepeated = mode === 'distinct' && lastIndex !== index && !result.deleted
+    if (isRepeated && resourceOf(lastIndex) === resourceOf(index)) return Buffer.from(String(lastIndex))
+    return encodeResult(resourceOf(index), result)
+  })
 }
 
 function encodeResult(resource: Resource, { deleted, value, revision }: WriteResult): Buffer {

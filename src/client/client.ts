@@ -97,7 +97,10 @@ export type CommitWrite =
       readonly resourceVersion?: string
     }
 
-export type CommitOptions = Pick<WriteOptions, 'fieldManager' | 'signal' | 'fences'>
+export interface CommitOptions extends Pick<WriteOptions, 'fieldManager' | 'signal' | 'fences'> {
+  /** Whether the caller ignores the returned objects, so that they need not be encoded, sent and decoded. Default: false. */
+  readonly omitsObjects?: true
+}
 
 /** Every failure is an ApiError (src/api/status-error.ts). If the server cannot be reached, its code is 503. */
 export interface Client {
@@ -127,7 +130,7 @@ export interface Client {
   /**
    * Applies at most COMMIT_WRITES_MAX writes in order: in one transaction if `commitsAtomically`, otherwise one by one until
    * one fails. Callers must be correct in both cases, and after a crash between any two writes.
-   * Returns the object of each write, or undefined if it was removed.
+   * Returns the object of each write, or undefined if it was removed. With `omitsObjects` the list may be empty.
    * `failedWriteIndex(error)` returns the index of the write that failed.
    */
   commit(writes: readonly CommitWrite[], options?: CommitOptions): Promise<readonly (Readonly<Stored> | undefined)[]>

@@ -148,7 +148,10 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     const eventWrites = nextEvents.map((event) => buildCountPatch(event) ?? buildNewEvent(event))
     try {
       if (!(await client.commitsAtomically())) return false
-      await client.commit(eventWrites.map(({ write }) => write))
+      await client.commit(
+        eventWrites.map(({ write }) => write),
+        { omitsObjects: true },
+      )
     } catch {
       return false // the events are then sent individually
     }

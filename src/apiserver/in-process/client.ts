@@ -170,7 +170,8 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo, authorizer?: A
       try {
         if (writes.length > 1) authorize(COMMIT_ROUTE) // a single write is an ordinary request
         const verbs = verbsOf(writes, options)
-        return resultObjects(deps, verbs, await executeCommit(deps, verbs))
+        const results = await executeCommit(deps, verbs)
+        return options?.omitsObjects ? [] : resultObjects(deps, verbs, results)
       } catch (error) {
         throw toApiError(error)
       }

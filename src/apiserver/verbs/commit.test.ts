@@ -113,6 +113,18 @@ describe('a commit with several writes of one object', () => {
     expect(api.store.revision).toBe(revision)
   })
 
+  it('returns an object once if distinct results are requested, and no objects if none are', async () => {
+    const writes = [patchClaim('a', BIND), patchClaim('a', BOUND, 'status'), patchClaim('b', BIND)]
+    const { json } = await api.post(COMMITS, { writes, results: 'distinct' })
+    expect(json.results).toEqual([1, await claim('a'), await claim('b')])
+    const { status, json: withoutObjects } = await api.post(COMMITS, { writes, results: 'none' })
+    expect(status).toBe(200)
+    expect(withoutObjects.results).toEqual([])
+    const { revision } = api.store
+    expect((await api.post(COMMITS, { writes: [patchClaim('a', { spec: {} })], results: 'some' })).status).toBe(400)
+    expect(api.store.revision).toBe(revision)
+  })
+
   it('removes an object with its last finalizer', async () => {
     await api.call('DELETE', `${CLAIMS}/a`)
     const { json } = await commit(patchClaim('a', BOUND, 'status'), patchClaim('a', { metadata: { finalizers: null } }))

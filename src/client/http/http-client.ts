@@ -2,7 +2,9 @@
 //
 // Requests other than watches are retried after 429 and 503 with Retry-After, and reads once after a broken connection. A
 // write with a broken connection may have been applied: it fails with 503, and the caller must read the object again.
+
 import type { IncomingMessage } from 'node:http'
+import { isRecord } from '../../api/decode.ts'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { formatLeaseFences, LEASE_FENCE_HEADER } from '../../api/kinds/lease/lease-fence.ts'
 import { ApiError, isMissingRight, isNotServed, isUnauthorized, isUnavailable } from '../../api/status-error.ts'
@@ -220,11 +222,12 @@ export function httpClient(options: HttpClientOptions): HttpClient {
   async function commit(writes: readonly CommitWrite[], writeOptions: CommitOptions = {}) {
     if (writes.length === 0) return []
     if (writes.length === 1 || !(await commitsAtomically())) return commitOneByOne(client, writes, writeOptions)
-    const body = JSON.stringify({ writes: await Promise.all(writes.map(encodeWrite)) })
+    const results = writeOptions.omitsObjects ? 'none' : 'distinct'
+    const body = JSON.stringify({ results, writes: await Promise.all(writes.map(encodeWrite)) })
     const path = `${COMMIT_API}/commits${writeQuery({ fieldManager: writeOptions.fieldManager })}`
     try {
-      const { results } = await send('POST', undefined, { method: 'POST', path, body, ...sendOptions(writeOptions) })
-      return (results as WireObject[]).map((object, index) => object && objectOf(writes[index]!.kind, object))
+      const response = await send('POST', undefined, { method: 'POST', path, body, ...sendOptions(writeOptions) })
+      return commitResults(writes, response.results)
     } catch (error) {
       // A denial without the index of a write is for the commit endpoint, so the next commit is sent as single writes.
       if (isMissingRight(error) && failedWriteIndex(error) === undefined) hasCommits = false
@@ -283,6 +286,12 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     close: transport.close,
   }
   return client
+}
+
+/** Decodes the results of a commit. A number is the index of the last write of the same object, which has its result. */
+function commitResults(writes: readonly CommitWrite[], results: readonly WireObject[]) {
+  const objects = results.map((result, index) => (isRecord(result) ? objectOf(writes[index]!.kind, result) : undefined))
+  return results.map((result, index) => (typeof result === 'number' ? objects[result] : objects[index]))
 }
 
 function stillExists({ kind, metadata, spec }: WireObject): boolean {
