@@ -96,22 +96,23 @@ function subscribeToSource(
   queue: WorkQueue,
   retry: (key: ObjectKey) => void,
 ): () => void {
-  const addAllKeys = (object: Parameters<Source['keysOf']>[0]) => {
-    for (const key of keysOf(object)) queue.add(key)
-  }
-  const addUnfinishedKeys = (object: Parameters<Source['keysOf']>[0]) => {
-    if (queue.isEmpty()) return
-    for (const key of keysOf(object)) if (queue.has(key)) queue.add(key)
+  const addKeys = (keys: Iterable<ObjectKey>, isUnfinishedOnly = false) => {
+    for (const key of keys) if (!isUnfinishedOnly || queue.has(key)) queue.add(key)
   }
   return cache.subscribe({
-    added: (object) => (!mayNeedReconcile || mayNeedReconcile(object) ? addAllKeys : addUnfinishedKeys)(object),
+    added: (object) => {
+      const isUnfinishedOnly = mayNeedReconcile ? !mayNeedReconcile(object) : false
+      if (!isUnfinishedOnly || !queue.isEmpty()) addKeys(keysOf(object), isUnfinishedOnly)
+    },
     updated: (next, old) => {
       if (isRetryRequested(next, old)) for (const key of keysOf(next)) retry(key)
       if (matters && !matters(next, old)) return
-      const add = !mayNeedReconcile || mayNeedReconcile(next) || mayNeedReconcile(old) ? addAllKeys : addUnfinishedKeys
-      add(old) // the keys that the object concerned before the update
-      add(next)
+      const isUnfinishedOnly = mayNeedReconcile ? !mayNeedReconcile(next) && !mayNeedReconcile(old) : false
+      if (isUnfinishedOnly && queue.isEmpty()) return
+      const keys = new Set(keysOf(next))
+      for (const key of keysOf(old)) keys.add(key) // the keys that the object concerned before the update
+      addKeys(keys, isUnfinishedOnly)
     },
-    deleted: addAllKeys,
+    deleted: (object) => addKeys(keysOf(object)),
   })
 }

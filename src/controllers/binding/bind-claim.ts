@@ -29,9 +29,10 @@ export const bindingWrites = (volume: Volume, claim: Claim, finalizerToRemove?: 
 
 /** Whether `bindingWrites` would return no writes. */
 export const isBindingComplete = (volume: Volume, claim: Claim): boolean =>
-  claim.spec?.volumeName === volume.metadata.name &&
-  volume.spec?.claimRef?.uid === claim.metadata.uid &&
-  bindingWrites(volume, claim).length === 0
+  !claimRefPatch(volume, claim) &&
+  !phasePatch(volume, 'Bound') &&
+  !volumeNamePatch(claim, volume) &&
+  !statusWithVolume(claim, volume)
 
 function claimRefPatch(volume: Volume, { metadata }: Claim): ObjectPatch | undefined {
   const { namespace, name, uid, resourceVersion } = metadata
