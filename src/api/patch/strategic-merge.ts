@@ -41,12 +41,14 @@ function mergeObject(original: JsonObject, patch: JsonObject, context: MergeCont
   if (directive === 'delete') return {}
   const base = directive === 'replace' ? {} : retainKeys(original, patch, context)
   const mergedObject: { [key: string]: JsonValue } = { ...base }
+  let hasListDirectives = false
   for (const [key, change] of Object.entries(patch)) {
-    if (isDirective(key)) continue
-    if (change === null) delete mergedObject[key]
+    if (isDirective(key)) hasListDirectives ||= key !== '$patch' && key !== '$retainKeys'
+    else if (change === null) delete mergedObject[key]
     else if (typeof change !== 'object') setOwnProperty(mergedObject, key, change)
     else setField(mergedObject, key, mergeField(getOwnProperty(base, key), change, patch, fieldContext(context, key)))
   }
+  if (!hasListDirectives) return mergedObject
   for (const [key, change] of Object.entries(patch)) {
     const listName = parseListName(key, ORDER_PREFIX, context)
     if (listName !== undefined) orderField(mergedObject, listName, change, { base, context })

@@ -49,5 +49,5 @@ export function volumeWrite(volume: Volume, { size, annotations, isConditional }
     metadata: { uid, ...(isConditional ? { resourceVersion } : {}), ...(annotations ? { annotations } : {}) },
     ...(size === undefined ? {} : { spec: { capacity: { storage: size } } }),
   }
-  return { do: 'patch', kind: persistentVolumeKind, ref: { name }, patch: { type: 'strategic', body } }
+  return { do: 'patch', kind: persistentVolumeKind, ref: { name }, patch: { type: 'merge', body } }
 }
