@@ -1,7 +1,8 @@
+import { execFileSync } from 'node:child_process'
 import { mkdtemp, open, readdir, readFile, rm, stat, statfs, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { systemClock } from '../base/clock.ts'
 import { FileTooLargeError, NoSpaceError, ProgramFailedError } from './errors.ts'
 import { createFiles, parseExtents } from './files.ts'
@@ -85,7 +86,22 @@ describe('extend', () => {
     await files.extend(file, 1024 * MIB)
     expect(await files.sizes(file)).toMatchObject({ bytes: 1024 * MIB, allocatedBytes: 0 })
   })
+
+  it('throws FileTooLargeError beyond the limit of the file size, and changes neither a new nor an existing file', async () => {
+    limitFileSize(String(8 * MIB))
+    onTestFinished(() => limitFileSize('unlimited'))
+    await expect(files.extend(file, 16 * MIB)).rejects.toThrow(FileTooLargeError)
+    expect(await readdir(pool)).toEqual([])
+    await writeFile(file, 'the data')
+    await expect(files.extend(file, 16 * MIB)).rejects.toThrow(FileTooLargeError)
+    expect(await readFile(file, 'utf8')).toBe('the data')
+  })
 })
+
+/** Sets the soft limit of this process. Node.js ignores SIGXFSZ, so writes beyond the limit fail with EFBIG. */
+function limitFileSize(limit: string): void {
+  execFileSync('prlimit', ['--pid', String(process.pid), `--fsize=${limit}:`])
+}
 
 describe('checks of the size', () => {
   it.each(['reserve', 'extend'] as const)('prevent %s from truncating a file', async (method) => {

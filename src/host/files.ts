@@ -38,7 +38,12 @@ export function createFiles({ run }: { readonly run: Run }): Files {
       checkSize(path, currentSizes, bytes)
       if (currentSizes?.bytes === bytes) return
       if (!currentSizes) await createEmptyFile(path)
-      await truncate(path, bytes)
+      try {
+        await truncate(path, bytes)
+      } catch (error) {
+        await rollBack(path, currentSizes)
+        throw (error as NodeJS.ErrnoException).code === 'EFBIG' ? fileTooLargeError(path, bytes) : error
+      }
       await syncFile(path)
       if (!currentSizes) await syncDirectory(dirname(path))
     },
@@ -92,7 +97,7 @@ async function createEmptyFile(path: string): Promise<void> {
   await file.close()
 }
 
-/** Undoes a failed reservation: removes a new file, or truncates an existing one to its previous size. */
+/** Undoes a failed reserve or extend: removes a new file, or truncates an existing one to its previous size. */
 async function rollBack(path: string, previousSizes: FileSizes | undefined): Promise<void> {
   if (previousSizes) await truncate(path, previousSizes.bytes)
   else await rm(path, { force: true })

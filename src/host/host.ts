@@ -24,7 +24,10 @@ export interface Files {
    * FileTooLargeError, the length and the data of the file are unchanged.
    */
   reserve(path: string, bytes: number): Promise<void>
-  /** Creates or extends the file to `bytes` as a sparse file. */
+  /**
+   * Creates or extends the file to `bytes` as a sparse file. If it fails, for example with FileTooLargeError, the length and the
+   * data of the file are unchanged.
+   */
   extend(path: string, bytes: number): Promise<void>
   /**
    * Copies a file as a reflink if the file system supports it, otherwise as a full copy that preserves holes. Writes to
