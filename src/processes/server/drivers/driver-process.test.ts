@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { systemClock } from '../../../base/clock.ts'
+import { type Clock, systemClock } from '../../../base/clock.ts'
 import { type Logger, silentLog } from '../../../base/log.ts'
 import { manualClock } from '../../../base/manual-clock.ts'
 import { identifyProcess, isRunning, type ProcessIdentity } from '../../../host/process-identity.ts'
@@ -34,7 +34,7 @@ const logErrors = (errors: string[]): Logger => ({
   error: (_fields: object, message: string) => void errors.push(message),
 })
 
-function start(command: string) {
+function start(command: string, clock: Clock = systemClock()) {
   const exits: string[] = []
   const errors: string[] = []
   const stop = new AbortController()
@@ -99,6 +99,34 @@ describe('createDriverProcess', () => {
   })
 })
 
+/** Advances the clock until the promise settles. */
+async function advanceUntil(settled: Promise<unknown>, manual: ReturnType<typeof manualClock>): Promise<void> {
+  let isSettled = false
+  void settled.finally(() => {
+    isSettled = true
+  })
+  while (!isSettled) {
+    await manual.advance(1_000)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+it('a driver that does not react to SIGKILL is reported as such, and does not block the shutdown of the server', async () => {
+  const manual = manualClock()
+  const { process: driver, stop, errors } = start('sleep 1000', manual)
+  await waitUntil(isRecorded)
+  const { pid } = driver
+  onTestFinished(() => void execFileSync('kill', ['-KILL', '--', `-${pid}`]))
+  const kill = vi.spyOn(process, 'kill').mockReturnValue(true)
+  onTestFinished(() => kill.mockRestore())
+  await advanceUntil(stop(), manual)
+  expect(errors).toEqual([
+    'cannot end the driver: a process of it does not react to SIGKILL, or runs as another user. ' +
+      `End it with: sudo kill -KILL -- -${pid}`,
+  ])
+  expect(existsSync(recordFile)).toBe(true)
+})
+
 describe('a driver that runs as another user', () => {
   /** Makes signals to other processes fail, as if sudo had started them. */
   function forbidSignals() {
@@ -115,7 +143,7 @@ describe('a driver that runs as another user', () => {
     onTestFinished(() => void execFileSync('kill', ['-KILL', '--', `-${pid}`]))
     forbidSignals()
     await stop()
-    expect(errors).toEqual([`cannot end the driver: it runs as another user. End it with: sudo kill -- -${pid}`])
+    expect(errors).toEqual([`cannot end the driver: it runs as another user. End it with: sudo kill -KILL -- -${pid}`])
     expect(existsSync(recordFile)).toBe(true)
   })
 
@@ -128,14 +156,7 @@ describe('a driver that runs as another user', () => {
     const manual = manualClock()
     const errors: string[] = []
     const ended = endOrphanedProcess({ recordFile, mark: socket, clock: manual, log: logErrors(errors) })
-    let isEnded = false
-    void ended.then(() => {
-      isEnded = true
-    })
-    while (!isEnded) {
-      await manual.advance(1_000)
-      await new Promise((resolve) => setImmediate(resolve))
-    }
+    await advanceUntil(ended, manual)
     expect(errors).toEqual([expect.stringContaining(`End it with: sudo kill -KILL ${child.pid}`)])
   })
 })

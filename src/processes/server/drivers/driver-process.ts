@@ -83,7 +83,7 @@ export function createDriverProcess(options: DriverProcessOptions): DriverProces
     }
   }
 
-  /** Ends the process group. If that fails, logs how to end it and returns false. */
+  /** Ends the process group. If that fails, logs the reason and how to end it, and returns false. */
   async function endGroup(group: ChildGroup): Promise<boolean> {
     const isExited = async (limitMs: number): Promise<boolean> => {
       const limit = new AbortController()
@@ -99,9 +99,13 @@ export function createDriverProcess(options: DriverProcessOptions): DriverProces
     const result = group.signal('SIGKILL')
     if (result !== 'forbidden' && (await isExited(STOP_MS_MAX))) return true
     if (await isExited(0)) return true
+    const reason =
+      result === 'forbidden'
+        ? 'it runs as another user'
+        : 'a process of it does not react to SIGKILL, or runs as another user'
     log.error(
       { pid: group.pid, command },
-      `cannot end the driver: it runs as another user. End it with: sudo kill -- -${group.pid}`,
+      `cannot end the driver: ${reason}. End it with: sudo kill -KILL -- -${group.pid}`,
     )
     group.abandon()
     return false
