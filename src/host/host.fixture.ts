@@ -1,5 +1,5 @@
-// Test fixture: the Host of the node that runs the tests, with a temporary pool. dispose() removes all devices, mounts, files and cgroups that
-// the test created.
+// Test fixture: the Host of the node that runs the tests, with a temporary pool. dispose() removes all devices, mounts, files and
+// cgroups that the test created.
 import { mkdir, mkdtemp, readFile, realpath, rm, rmdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -136,7 +136,7 @@ async function tryLoop(file: string, { files, loops }: ProbeTools): Promise<void
   await loops.detach(await loops.attach(file), { file })
 }
 
-/** Replaces the message of a missing ability if its cause is that the driver lacks CAP_SYS_ADMIN. */
+/** Replaces the message of a missing ability if the driver lacks CAP_SYS_ADMIN, which is then the probable cause. */
 function explainMissingCapability(ability: Ability, { sysAdmin }: HostFacts['capabilities']): Ability {
   if (ability.available || sysAdmin) return ability
   return unavailable('the driver does not have CAP_SYS_ADMIN, which loop devices and mounts require; run it as root')

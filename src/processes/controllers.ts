@@ -110,7 +110,10 @@ export interface DriverEndpoint {
   readonly started?: Promise<unknown>
   /** Resolves when the driver is ready. Default: `node` if there is a node, otherwise `cluster`. */
   readonly role?: Promise<DriverRole>
-  /** Registers a listener that is called when another version of the driver takes over the socket. Returns a function that removes it. */
+  /**
+   * Registers a listener that is called when the name, version, capabilities or node info of the driver have changed. Returns a
+   * function that removes the listener.
+   */
   onReplaced?(listener: () => void): () => void
 }
 
@@ -129,7 +132,10 @@ export interface RunControllersOptions extends ControllersOptions {
   readonly random: Random
   readonly log: Logger
   readonly signal: AbortSignal
-  /** Whether other processes may run controllers on the same store. If so, only the leader runs them, except those of node drivers. */
+  /**
+   * Whether other processes may run controllers on the same store. If so, only the leader runs them, except those of node
+   * drivers.
+   */
   readonly isStoreShared: boolean
   readonly leaseTimes?: LeaseTimes
   /** Called once with the manager's health checks. */

@@ -1,5 +1,5 @@
 // Runs controllers in a separate process against any API server, for `stowage controllers`, `stowage scheduler` and `stowage
-// capacity-cleanup`.
+// capacity-cleanup`. `stowage node` uses the same connection and monitoring (startRemoteHost).
 import type { Registry } from 'prom-client'
 import type { Component } from '../apiserver/rbac/component-rules.ts'
 import { parseListen } from '../base/listen-address.ts'

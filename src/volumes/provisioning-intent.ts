@@ -1,5 +1,6 @@
 // The name of the finalizer with which a provisioner records that a volume may exist for a claim
-// (controllers/provisioning/intent.ts). Each instance of a per-node provisioner has its own name, so that the intents of a lost node can be recognized.
+// (controllers/provisioning/intent.ts). Each instance of a per-node provisioner has its own name, so that the intents of a lost
+// node can be recognized.
 import { createHash } from 'node:crypto'
 
 export const INTENT_PREFIX = 'provisioning.stowage.dev/'

@@ -19,9 +19,13 @@ export const addAuditFlags = (command: Command): Command =>
         DEFAULT_MAX_SIZE_MEGABYTES,
       ),
     )
-    .addOption(new Option('--audit-log-maxage <days>', 'how long rotated files are kept').default(DEFAULT_MAX_AGE_DAYS))
     .addOption(
-      new Option('--audit-log-maxbackup <count>', 'how many rotated files are kept').default(DEFAULT_MAX_BACKUP_FILES),
+      new Option('--audit-log-maxage <days>', 'how long rotated files are retained').default(DEFAULT_MAX_AGE_DAYS),
+    )
+    .addOption(
+      new Option('--audit-log-maxbackup <count>', 'how many rotated files are retained').default(
+        DEFAULT_MAX_BACKUP_FILES,
+      ),
     )
 
 interface AuditFlags {

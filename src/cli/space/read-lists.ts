@@ -32,7 +32,10 @@ export interface ReadLists<K> {
   readonly missingRules: readonly MissingRule<keyof K>[]
 }
 
-/** Rejects with an ApiError if the server cannot be reached. A kind that it does not serve has an empty list. */
+/**
+ * The list of a kind that the server does not serve is empty. Rejects with an ApiError if a list fails for another reason than a
+ * missing permission, for example because the server cannot be reached.
+ */
 export async function readLists<K extends ListKinds>(
   kinds: K,
   { client, namespace, namespaceLists, signal }: ReadOptions<keyof K>,

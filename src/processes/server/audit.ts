@@ -23,9 +23,9 @@ export interface AuditSettings {
   readonly logPath: string | undefined
   /** Size in megabytes at which the file is rotated. 0: never. */
   readonly maxSize: number
-  /** Days that rotated files are kept. 0: forever. */
+  /** Days for which rotated files are retained. 0: forever. */
   readonly maxAge: number
-  /** Number of rotated files that are kept. 0: all. */
+  /** Number of rotated files that are retained. 0: all. */
   readonly maxBackup: number
 }
 

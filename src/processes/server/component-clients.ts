@@ -1,6 +1,6 @@
 // Creates the clients of the components in the API server process. Each client acts as its own user
-// (apiserver/rbac/component-roles.ts) and is authorized like a client over HTTP, so that `stowage up` also reports a permission that a
-// component lacks: in the log, in an event and in the metric stowage_missing_rights.
+// (apiserver/rbac/component-roles.ts) and is authorized like a client over HTTP, so that `stowage up` also reports a permission
+// that a component lacks: in the log, in an event and in the metric stowage_missing_rights.
 import {
   type ApiServer,
   type Authorizer,

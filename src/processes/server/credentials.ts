@@ -1,5 +1,6 @@
 // Loads or creates a server's credentials, and keeps them current while it runs: reloads tokens, certificates and revocations
-// when their files change, ends watches and other streams whose credentials are no longer valid, and renews certificates before they expire.
+// when their files change, ends watches and other streams whose credentials are no longer valid, and renews certificates before
+// they expire.
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -8,7 +8,10 @@ import { findSimilarNames, type NodeGroup, type Snapshot } from '../../../diagno
 
 type Capacity = Readonly<Stored<CSIStorageCapacity>>
 
-/** Marks the objects of this command; the value is the group's name. The controllers that report and clean up capacity ignore them. */
+/**
+ * Marks the objects of this command; the value is the name of the group. The controllers that report and clean up capacity ignore
+ * these objects.
+ */
 export const TEMPLATE_LABEL = 'capacity.stowage.dev/template'
 
 export interface TemplatePlan {

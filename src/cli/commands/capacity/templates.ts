@@ -11,7 +11,7 @@ import { groupLike, type NodeGroup, readSnapshot, renameGroup, type Snapshot } f
 import type { ProgramDeps } from '../../command.ts'
 import { readNodeGroup } from '../../manifests/node-group-file.ts'
 import { formatOutput, type OutputFormat } from '../../output/format-output.ts'
-import { requireNode } from '../../require-node.ts'
+import { requireExistingNode } from '../../require-existing-node.ts'
 import { checkGroup, planTemplates, TEMPLATE_LABEL, type TemplatePlan } from './plan-templates.ts'
 
 interface TemplateFlags {
@@ -113,14 +113,14 @@ async function findGroup(flags: PublishFlags, snapshot: Snapshot): Promise<NodeG
     throw new UsageError('Set --node-group FILE, or --group NAME and --like NODE.')
   const [problem] = dns1123SubdomainProblems(group)
   if (problem !== undefined) throw new UsageError(`--group ${JSON.stringify(group)}: ${problem}`)
-  return renameGroup(groupLike(requireNode(like, snapshot), snapshot)!, group)
+  return renameGroup(groupLike(requireExistingNode(like, snapshot), snapshot)!, group)
 }
 
 function requirePermissions({ missingRules }: Snapshot): void {
   if (missingRules.length === 0) return
   throw new UsageError(
     `The command needs permission to ${missingRules.map(({ rule }) => rule).join(', ')}: ` +
-      'stowage rbac print --component capacity-templates prints a role with it.',
+      'stowage rbac print --component capacity-templates prints a role that grants it.',
   )
 }
 

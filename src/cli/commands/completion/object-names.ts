@@ -13,7 +13,7 @@ import type { BulkDeps } from '../../bulk/deps.ts'
 import { OBJECT_KINDS } from '../retry/object-kinds.ts'
 import type { ObjectNames } from './complete.ts'
 
-/** A shell that waits longer than this seems to hang. */
+/** A shell that waits longer than this would appear to hang. */
 const TIMEOUT_MS = 2_000
 
 export function readObjectNames(kubeconfig: string | undefined, deps: BulkDeps): ObjectNames {

@@ -9,15 +9,15 @@ import type { UndoRequest } from '../grow/undo.ts'
 import { readRequest as readMigrateRequest } from '../migrate/command.ts'
 import type { MigrateRequest } from '../migrate/run.ts'
 
-interface Text {
+interface CommandText {
   /** The command as a user would type it. */
   readonly text: string
 }
 
 export type BulkCommand =
-  | (Text & { readonly is: 'grow'; readonly request: GrowRequest & { readonly namespace: string } })
-  | (Text & { readonly is: 'undo grow'; readonly request: UndoRequest & { readonly namespace: string } })
-  | (Text & { readonly is: 'migrate'; readonly request: MigrateRequest })
+  | (CommandText & { readonly is: 'grow'; readonly request: GrowRequest & { readonly namespace: string } })
+  | (CommandText & { readonly is: 'undo grow'; readonly request: UndoRequest & { readonly namespace: string } })
+  | (CommandText & { readonly is: 'migrate'; readonly request: MigrateRequest })
 
 type Flags = Readonly<Record<string, string | number | boolean | undefined>>
 

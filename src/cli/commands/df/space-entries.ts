@@ -7,6 +7,7 @@ import { claimClassName, volumeClassName } from '../../../api/kinds/shared/class
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../../client/index.ts'
 import { claimsOfPod } from '../../../volumes/claims-of-pod.ts'
+import { PROVISIONED_BY } from '../../../volumes/names.ts'
 import { attributesClassOf, provisionedIo } from '../../../volumes/provisioned-io.ts'
 import type { UsageReport } from '../../../volumes/read-usage.ts'
 import type { VolumeUsage } from '../../../volumes/volume-usage.ts'
@@ -107,8 +108,6 @@ export function createEntries(options: EntryOptions): readonly SpaceEntry[] {
     (!spec?.claimRef?.uid || !claimUids.has(spec.claimRef.uid))
   return [...lists.claims.map(toClaimEntry), ...lists.volumes.filter(isWithoutClaim).map(toVolumeEntry)]
 }
-
-const PROVISIONED_BY = 'pv.kubernetes.io/provisioned-by'
 
 /** Returns the nodes of the pods that use each claim and have not terminated. */
 export function nodesOfPods(pods: SpaceLists['pods']): ReadonlyMap<ObjectKey, readonly string[]> {

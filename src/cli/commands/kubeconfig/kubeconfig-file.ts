@@ -1,5 +1,5 @@
-// The user's kubeconfig: chooses the file as kubectl does, and changes it under the lock that kubectl uses. Everything
-// that a change does not touch is kept, with its comments.
+// The user's kubeconfig: chooses the file as kubectl does, and changes it under the lock that kubectl uses. The rest
+// of the file is preserved, with its comments.
 import { chown, mkdir, open, realpath, rm, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
@@ -83,7 +83,7 @@ async function lockFile(file: string, clock: Clock): Promise<() => Promise<void>
   }
 }
 
-/** Keeps an existing file's owner: root may change the kubeconfig of another user. */
+/** Preserves the owner of an existing file: root may change the kubeconfig of another user. */
 async function replaceFile(path: string, text: string): Promise<void> {
   const owner = await stat(path).catch(() => undefined)
   await writePrivateFile(path, text)
@@ -94,7 +94,7 @@ function parseKubeconfig(text: string, { yaml, file }: { readonly yaml: Yaml; re
   const document: Document = yaml.parseDocument(text, { prettyErrors: false })
   if (document.contents === null) document.contents = document.createNode({ apiVersion: 'v1', kind: 'Config' })
   if (document.errors.length > 0 || !yaml.isMap(document.contents)) {
-    throw new Error(`${file} is not a kubeconfig: its content is not a YAML map. Nothing was changed.`)
+    throw new Error(`${file} is not a kubeconfig: its content is not a valid YAML map. Nothing was changed.`)
   }
   return document
 }

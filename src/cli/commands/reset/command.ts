@@ -11,7 +11,8 @@ export const addReset: AddCommand = (program, deps) => {
     .description(
       'Stops the server of the data directory, ends the processes of pods, unmounts volumes, detaches loop devices, removes ' +
         'cgroups, and deletes objects, credentials and volumes. It first prints what it will delete, and asks for confirmation on a ' +
-        'terminal. Volumes with reclaim policy Retain are kept, and so are all volumes if the store cannot be read. ' +
+        'terminal. It keeps volumes with reclaim policy Retain, volumes with data that no PersistentVolume refers to, ' +
+        'and all volumes if the store cannot be read. ' +
         'It can be repeated after any crash.',
     )
     .addOption(dataDirOption())

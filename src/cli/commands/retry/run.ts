@@ -1,4 +1,4 @@
-// Runs `stowage retry`: sets the annotation that requests a retry on the object, and prints the operations of the object if the
+// Runs `stowage retry`: annotates the object with a request to retry, and prints the operations of the object if the
 // API server lists operations and the user may read them.
 import { CLUSTER_OPERATIONS_NAMESPACE, operationKind } from '../../../api/kinds/operation/operation.ts'
 import type { Operation } from '../../../api/kinds/operation/operation-schema.ts'

@@ -27,7 +27,7 @@ async function run(...args: string[]) {
   return { code: await runCommandLine(['node', 'stowage', 'sidecar', ...args], { ...deps, writeError }), err }
 }
 
-/** The arguments of the three sidecars in deployments of upstream drivers. */
+/** The arguments of external-provisioner, external-resizer and external-attacher in deployments of upstream drivers. */
 const PROVISIONER = [
   '--csi-address=/csi/csi.sock',
   '--feature-gates=Topology=true',
@@ -61,7 +61,7 @@ const ATTACHER = [
 ]
 
 describe('stowage sidecar flags', () => {
-  it('PLUS-5 of the three upstream sidecars are accepted, and configure the controllers', () => {
+  it('PLUS-5 of external-provisioner, external-resizer and external-attacher are accepted, and configure the controllers', () => {
     const settings = parse(...PROVISIONER, ...RESIZER, ...ATTACHER)
     expect(settings).toMatchObject({
       csiAddress: '/csi/csi.sock',

@@ -1,6 +1,6 @@
 // The flags of `stowage sidecar`: those of external-provisioner, external-resizer, external-attacher and
-// external-health-monitor, and some of its own, such as --controllers. An upstream flag that several of them have sets the
-// value of all controllers. A flag with the prefix of a controller, such as --attacher-timeout, sets the value of that controller.
+// external-health-monitor, and some of its own, such as --controllers. An upstream flag that several of them
+// share applies to all controllers. A flag with the prefix of a controller, such as --attacher-timeout, applies to that controller only.
 
 import { FEATURE_GATES } from '../../../api/feature-gates.ts'
 import { stowageVersion } from '../../../apiserver/version.ts'

@@ -1,4 +1,5 @@
-// Parses the flag --controllers of `stowage sidecar`. It imports no controller, because every command evaluates the flags of all commands.
+// Parses the flag --controllers of `stowage sidecar`. It imports no controller, because every command evaluates the flags of all
+// commands.
 import { UsageError } from '../../../base/usage-error.ts'
 
 const CONTROLLERS = ['provisioner', 'resizer', 'modifier', 'attacher', 'health-monitor'] as const

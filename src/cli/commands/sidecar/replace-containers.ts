@@ -1,5 +1,5 @@
 // Replaces the upstream sidecars in a CSI driver's manifests with one `stowage sidecar` container. Other containers and
-// objects are kept, with their comments. merge-arguments.ts merges the arguments.
+// objects are preserved, with their comments. merge-arguments.ts merges the arguments.
 import { type Document, isMap, isScalar, isSeq, parseAllDocuments, type YAMLMap, type YAMLSeq } from 'yaml'
 import { UsageError } from '../../../base/usage-error.ts'
 import { IMAGE_NAMES, mergeArguments, UPSTREAM_SIDECARS, type UpstreamSidecar } from './merge-arguments.ts'
@@ -77,7 +77,7 @@ function listArguments(sidecar: UpstreamSidecar, container: YAMLMap): string[] {
     const list = container.get(name)
     if (list === undefined || list === null) return []
     if (!isSeq(list) || !list.items.every(isScalar))
-      throw new UsageError(`${name} of ${IMAGE_NAMES[sidecar]} is not a list of texts.`)
+      throw new UsageError(`${name} of ${IMAGE_NAMES[sidecar]} is not a list of strings.`)
     return list.items.map(({ value }) => String(value))
   }
   return [...listTexts('command').slice(1), ...listTexts('args')]

@@ -332,7 +332,7 @@ describe('stowage sidecar', () => {
     await sidecar.stop()
   })
 
-  it('PLUS-5 with --node-deployment provisions a claim for its own node, and leaves attachments to other nodes alone', async () => {
+  it('PLUS-5 with --node-deployment provisions a claim for its own node, and does not change attachments to other nodes', async () => {
     const segments = { zone: 'a' }
     const cluster = await startCluster({
       driver: {

@@ -49,7 +49,7 @@ describe('the controllers of a driver', () => {
     expect(listSelected('*', monitoredDriver)).toEqual(['attacher', 'health-monitor'])
   })
 
-  it('prevent the start if the driver lacks a capability for a named one, or has none at all', () => {
+  it('cannot be selected if the driver lacks a capability for a named one, or supports none of them', () => {
     expect(() => listSelected('provisioner', aDriver(['EXPAND_VOLUME']))).toThrow(
       /^--controllers provisioner: the CSI driver disks\.example\.com cannot create volumes.*CREATE_DELETE_VOLUME/,
     )

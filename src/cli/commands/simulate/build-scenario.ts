@@ -10,7 +10,7 @@ import { SCHEDULER_NAMES } from '../../../scheduler/index.ts'
 import { formatNames } from '../../format-names.ts'
 import type { DecodeContext } from '../../manifests/decode-manifest.ts'
 import { readNodeGroup } from '../../manifests/node-group-file.ts'
-import { requireNode } from '../../require-node.ts'
+import { requireExistingNode } from '../../require-existing-node.ts'
 import type { Override, SimulationInput } from './read-input.ts'
 
 export interface ScenarioFlags {
@@ -34,7 +34,7 @@ export async function buildScenario(
   context: DecodeContext,
 ): Promise<BuiltScenario> {
   const { removeNode = [], drain = [], addNodes } = flags
-  for (const name of [...removeNode, ...drain]) requireNode(name, original)
+  for (const name of [...removeNode, ...drain]) requireExistingNode(name, original)
   const overridden = input.overrides.reduce(replaceObject, original)
   const changed = changeNodes(overridden, { removed: new Set(removeNode), drained: new Set(drain) })
   const { snapshot, evictedPods } = changed
@@ -64,7 +64,7 @@ async function findGroup(
 ): Promise<NodeGroup | undefined> {
   if (like !== undefined && nodeGroup !== undefined) throw new UsageError('Set --like or --node-group, not both.')
   if (nodeGroup !== undefined) return readNodeGroup(nodeGroup, context)
-  if (like !== undefined) return groupLike(requireNode(like, snapshot), snapshot)
+  if (like !== undefined) return groupLike(requireExistingNode(like, snapshot), snapshot)
   if (addNodes !== undefined) throw new UsageError('--add-nodes needs --like NODE or --node-group FILE.')
   return undefined
 }

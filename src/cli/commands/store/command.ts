@@ -41,7 +41,7 @@ export const addStore: AddCommand = (program, deps) => {
     .summary('restore damaged records from a backup, or drop them')
     .description(
       'Shows what a repair restores and what it loses, and with --yes carries it out: writes the intact records to a new file. ' +
-        'With --backup, lost records are taken from the backup. The damaged file is kept.',
+        'With --backup, lost records are taken from the backup. The damaged file is renamed, not deleted.',
     )
     .addOption(dataDirOption())
     .option(

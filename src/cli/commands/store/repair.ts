@@ -22,7 +22,7 @@ export interface RepairResult {
   readonly damagedPages: number
   readonly records: number
   readonly actions: readonly RepairAction[]
-  /** Where the damaged file was kept. */
+  /** The new path of the damaged file, which is not deleted. */
   readonly damagedFile?: string
 }
 

@@ -8,7 +8,7 @@ export const addTimeline: AddCommand = (program, deps) => {
     .summary('show what happened to a claim or volume, by whom and how long it took')
     .description(
       'Prints the history of a claim or volume: its creation, each change, each attempt of a component and each driver ' +
-        'call with its duration and result, also after the objects are deleted. A Stowage server keeps it in its journal. On another ' +
+        'call with its duration and result, also after the objects are deleted. A Stowage server records it in its journal. On another ' +
         'API server it is reconstructed from the events, conditions and managed fields of existing objects, and marked as such.',
     )
     .argument('<object>', 'kind and name: pvc/NAME or pv/NAME')

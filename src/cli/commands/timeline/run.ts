@@ -97,7 +97,7 @@ export function notFoundError(
       ? ` Objects with this name have the uids ${otherUids.join(', ')}.`
       : similarNames.length > 0
         ? ` Similar names: ${similarNames.join(', ')}.`
-        : ' The journal keeps records for 30 days, or less if it reaches its size limit.'
+        : ' The journal retains records for 30 days, or less if it reaches its size limit.'
   return new Error(
     `There is no timeline of ${shortRefOf(target)}${place}${target.uid ? ` with uid ${target.uid}` : ''}.${hint}`,
   )

@@ -31,7 +31,7 @@ export function formatUnused({ items, freedBytes, missingRules }: UnusedReport, 
   const rules = missingRules.map((rule) => `  ${rule}\n`).join('')
   const rights = rules === '' ? '' : `\nTo find more, you need permission to:\n${rules}`
   if (items.length === 0)
-    return `No objects have been unused for longer than --older-than. Use --older-than 0s to list all unused objects.\n${rights}`
+    return `No object has been unused for as long as --older-than requires. Use --older-than 0s to list all unused objects.\n${rights}`
   const rows = items.map((item) => [
     `${SHORT_KINDS[item.kind]}/${item.name}`,
     item.namespace ?? '-',

@@ -155,7 +155,7 @@ describe('stowage unused', () => {
     expect(await names('34d12h')).toContain('invoices')
     expect(await names('41d')).toEqual([])
     expect((await runUnused('--older-than', '41d')).out).toContain(
-      'No objects have been unused for longer than --older-than. Use --older-than 0s to list',
+      'No object has been unused for as long as --older-than requires. Use --older-than 0s to list',
     )
   })
 

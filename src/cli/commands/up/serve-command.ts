@@ -84,7 +84,7 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
         .default('high-water-mark'),
     )
     .option('--runtime-config <versions>', 'enable or disable API versions, e.g. storage.k8s.io/v1alpha1=false', '')
-    .option('--history-minutes <minutes>', 'how long old revisions are kept for watches and paged lists', '5')
+    .option('--history-minutes <minutes>', 'how long old revisions are retained for watches and paged lists', '5')
     .option(
       '--upgrade-etcd-format',
       'write checksums to an etcd store that version 0.1.0 created; set it when all servers run version 0.2.0 or newer',

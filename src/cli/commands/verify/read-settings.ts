@@ -97,7 +97,7 @@ function readSecretKey(file: string, key: string): SecretKey {
 
 function readMap(file: string, key: string, value: unknown): Record<string, string> {
   const isMap = isRecord(value) && Object.values(value).every((item) => typeof item === 'string')
-  if (!isMap) throw new UsageError(`--secrets ${file}: ${key} must be a map of texts`)
+  if (!isMap) throw new UsageError(`--secrets ${file}: ${key} must be a map of strings`)
   return value as Record<string, string>
 }
 

@@ -19,7 +19,7 @@ const claim: Diagnosis = {
 }
 
 describe('formatTree', () => {
-  it('PLUS-1 prints causes as branches, and fixes that neighbours share once', () => {
+  it('PLUS-1 prints causes as branches, and prints once the fixes that consecutive causes share', () => {
     expect(formatTree(claim, { hasColors: false })).toBe(
       '… pvc/data: no node [Pending]\n' +
         '│ → LOSES DATA: recreate it: kubectl delete pvc data\n' +

@@ -91,7 +91,7 @@ export function addManageCommands(node: Command, deps: ProgramDeps): void {
 
   add(
     'forget',
-    'remove everything of a node that will not come back',
+    'remove the objects of a node that will not come back',
     'Shows and, once confirmed, removes the pods, attachments, capacity objects, CSINode, lease and Node of a machine that is off for good. ' +
       'Volumes that existed on this node only are kept unless --delete-volumes is given.',
     '  stowage node forget node-1 --dry-run\n  stowage node forget node-1 --delete-volumes --yes\n',

@@ -12,7 +12,7 @@ export type StoredVolume = Snapshot['volumes'][number]
 /**
  *   Ready          the agent reports that the node works
  *   NotReady       the agent reports that it does not
- *   Unreachable    the agent has stopped reporting
+ *   Unreachable    the agent has stopped reporting, or has never reported
  *   OutOfService   an administrator has confirmed that the machine is off
  *   Lost           the same, and the node has no pods or attachments left
  *   Cleaned        the same, and its lease and capacity objects are gone

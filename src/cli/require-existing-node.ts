@@ -3,7 +3,7 @@ import { UsageError } from '../base/usage-error.ts'
 import { findSimilarNames, type Snapshot } from '../diagnosis/index.ts'
 
 /** Returns the name, or throws a UsageError with similar names if the node does not exist. */
-export function requireNode(name: string, { nodes }: Pick<Snapshot, 'nodes'>): string {
+export function requireExistingNode(name: string, { nodes }: Pick<Snapshot, 'nodes'>): string {
   const names = nodes.map(({ metadata }) => metadata.name)
   if (names.includes(name)) return name
   const similarNames = findSimilarNames(name, names)
