@@ -24,7 +24,7 @@ describe('ids', () => {
   })
 
   it.each(['../../etc/passwd', 'v-', 'fake-vol-id', `v-${'a'.repeat(27)}`, `v-${'a'.repeat(26)}/..`, '', 'v-\0'])(
-    'are recognized by their form: %j is none',
+    'have a format that %j does not have',
     (text) => expect(isVolumeId(text)).toBe(false),
   )
 })

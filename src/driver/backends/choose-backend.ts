@@ -1,18 +1,18 @@
-// Chooses the backend by the flag, the existing volumes of the pool, and the abilities of the machine.
+// Chooses the backend by the flag, the content of the pool, and the abilities of the machine.
 import type { HostFacts } from '../../host/index.ts'
 import { withFullStop } from '../errors.ts'
 import type { BackendName } from './backend.ts'
 
 export type BackendChoice = { readonly backend: BackendName; readonly message: string }
 
-/** Throws if the requested backend is not supported, or if the existing volumes of the pool have another backend. */
+/** Throws if the requested backend is not supported, or if the pool has content of another backend. */
 export function chooseBackend({
   requestedBackend,
   existingBackend,
   facts,
 }: {
   readonly requestedBackend: 'auto' | BackendName
-  /** The backend of the existing volumes in the pool, if there are any. */
+  /** The backend of the volumes and snapshots in the pool, if there are any. */
   readonly existingBackend: BackendName | undefined
   readonly facts: Pick<HostFacts, 'canLoop' | 'canMount'>
 }): BackendChoice {
@@ -24,7 +24,7 @@ export function chooseBackend({
       : requestedBackend
   if (existingBackend && backend !== existingBackend) {
     throw new Error(
-      `The pool contains volumes of the ${existingBackend} backend, so it cannot be used with --backend ${backend}. Choose another pool.`,
+      `The pool has content of the ${existingBackend} backend, so it cannot be used with --backend ${backend}. Choose another pool.`,
     )
   }
   if (backend === 'loop' && obstacle !== undefined) {
@@ -37,8 +37,6 @@ export function chooseBackend({
   return {
     backend: 'directory',
     message:
-      requestedBackend === 'auto'
-        ? 'the pool contains volumes of this backend'
-        : 'the driver runs with --backend directory',
+      requestedBackend === 'auto' ? 'the pool has content of this backend' : 'the driver runs with --backend directory',
   }
 }

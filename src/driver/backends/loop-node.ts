@@ -23,8 +23,8 @@ import {
 
 type StageOptions = Parameters<NodeOperations['stage']>[2]
 
-/** The completed steps of a stage, which are undone if it fails. */
 interface StageProgress {
+  /** Whether the stage has mounted the volume, so that it must unmount it if a later step fails. */
   hasMounted: boolean
 }
 
@@ -86,7 +86,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeOperations 
     await mkdir(path, { recursive: true })
     if (isNew) await options.save(markUsed(volume)) // before the mount, because afterwards a pod can write to it
     if (await mounts.isMountPoint(path))
-      await mounts.mount(device, path, fsType) // already mounted by a killed driver
+      await mounts.mount(device, path, fsType) // throws unless this device is mounted there, by a killed driver
     else {
       await mounts.mount(device, path, fsType, options.mountFlags).catch((error: unknown) => {
         throw redactMountFlags(error, volume, options.mountFlags)

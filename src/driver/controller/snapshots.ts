@@ -83,7 +83,7 @@ async function createReadySnapshot(snapshot: SnapshotRecord, driver: DriverConte
     await discardSnapshot(snapshot, driver).catch((undoError: Error) => {
       log.error(
         { snapshot: snapshot.id, reason: undoError.message },
-        'creating a snapshot failed and its remains could not be removed; they are removed at the next start',
+        'creating a snapshot failed and its remains could not be removed; a repeated request or a restart removes them',
       )
     })
     if (error instanceof NoSpaceError) {

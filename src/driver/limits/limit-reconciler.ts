@@ -70,7 +70,7 @@ export function createLimitReconciler({
     return enforcement
   }
 
-  /** Applies the limits of volumes with changed cgroups. Returns whether a volume was busy or its limits failed. */
+  /** Applies the limits of volumes whose cgroups have changed or are not all limited. Returns whether a volume was busy or its limits failed. */
   async function scan(): Promise<boolean> {
     let isIncomplete = false
     for (const [id, outcome] of [...outcomes]) {

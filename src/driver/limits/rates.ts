@@ -1,4 +1,4 @@
-// Parses IO limits in class parameters:
+// Parses the IO limits in class parameters and mutable parameters, and rejects limits that the backend cannot enforce:
 //   iops        500
 //   throughput  100 (MiB/s) · 50Mi · 50MiB/s · 1000M · 1GB/s
 // Zero removes a limit.
@@ -33,7 +33,7 @@ export function parseThroughput(text: string): number {
   }
   if (bytes > 0 && bytes < THROUGHPUT_BYTES_MIN) {
     throw invalid(
-      `throughput ${quote(text)} is below ${THROUGHPUT_BYTES_MIN}B/s, the smallest limit, but is not 0 (no limit).`,
+      `throughput ${quote(text)} is below the smallest limit, ${THROUGHPUT_BYTES_MIN}B/s. Use 0 for no limit.`,
     )
   }
   return bytes

@@ -17,7 +17,7 @@ import type { Publication, Staging, VolumeRecord } from '../pool/records.ts'
 import { parseAbsolutePath } from './paths.ts'
 import { checkSupported } from './stage-volume.ts'
 
-/** The key that the node agent adds to the volume context if CSIDriver has podInfoOnMount. */
+/** The keys that the node agent adds to the volume context if CSIDriver has podInfoOnMount. */
 const POD_UID_KEY = 'csi.storage.k8s.io/pod.uid'
 const EPHEMERAL_KEY = 'csi.storage.k8s.io/ephemeral'
 

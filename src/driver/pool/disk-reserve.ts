@@ -25,7 +25,7 @@ export async function openReserve(path: string): Promise<Reserve> {
       await allocateReserve(path)
       isAllocated = true
     } catch {
-      await rm(path, { force: true }) // do not keep a partial reserve
+      await rm(path, { force: true }) // remove a partial reserve
     }
   }
 

@@ -20,7 +20,8 @@ export async function reconcilePool(driver: DriverContext): Promise<void> {
   await finishSnapshots(driver)
   await finishVolumes(driver)
   await recoverMounts(driver, copiedVolumes)
-  await checkPool(driver)
+  await handleUnrecordedContent(driver)
+  await logProblems(driver)
 }
 
 /** Returns the volumes that were being copied and may still be frozen. */
@@ -124,7 +125,8 @@ async function recoverMounts(driver: DriverContext, copiedVolumes: ReadonlySet<V
   for (const warning of result.warnings) log.warn({ note: warning }, 'found at startup and not changed')
 }
 
-async function checkPool(driver: DriverContext): Promise<void> {
+/** Removes the remains of unfinished operations. Logs other content without a record, and records the space that it uses. */
+async function handleUnrecordedContent(driver: DriverContext): Promise<void> {
   const { volumes, snapshots, pool, backend, log } = driver
   const isKnown = (id: string) => volumes.get(id) !== undefined || snapshots.get(id) !== undefined
   const { leftovers, unknownContent } = await findUnrecorded(pool.directory, isKnown)
@@ -141,6 +143,10 @@ async function checkPool(driver: DriverContext): Promise<void> {
       pool.record(id, { ...ON_DEMAND, capacityBytes: await backend.contents.allocatedBytes(id) })
     })
   }
+}
+
+async function logProblems(driver: DriverContext): Promise<void> {
+  const { volumes, snapshots, backend, log } = driver
   for (const volume of volumes.list()) {
     await runAndLogFailure(driver, `volume ${volume.id}`, async () => {
       const problem = await backend.contents.findProblem(volume)

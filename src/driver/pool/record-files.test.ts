@@ -51,7 +51,7 @@ describe('openRecordFiles', () => {
     expect(reopenedRecords.get(volumeIdOf('gone'))).toBeUndefined()
   })
 
-  it('lists records with their changes by id', async () => {
+  it('lists records sorted by id, with their changes', async () => {
     const records = await openTestRecords()
     for (const name of ['x', 'y', 'z']) await records.save(aRecord(name))
     expect(records.list().map(({ id }) => id)).toEqual(['x', 'y', 'z'].map(volumeIdOf).sort())
