@@ -124,7 +124,7 @@ describe('stowage verify', () => {
     const nonsense = await verify('--csi-address', join(dir, 'x.sock'), '--call-timeout', '2s')
     server.close()
     expect(nonsense).toMatchObject({ code: 2, stdout: '' })
-    expect(nonsense.stderr).toContain('The driver does not respond to the first calls')
+    expect(nonsense.stderr).toContain('One of the first calls to the driver failed')
     expect(await listWorkDirectories()).toEqual([])
   })
 

@@ -57,7 +57,7 @@ export interface CheckContext {
   uniqueName(): string
   /** Creates a directory for staging and publishing. */
   makeDirectory(): Promise<string>
-  /** Waits in real time, while the driver completes a cancelled call. */
+  /** Waits in real time. */
   pause(ms: number): Promise<void>
   /** Starts the API server, the controllers and the node agent with this driver. */
   startBench(options?: BenchOptions): Promise<Bench>

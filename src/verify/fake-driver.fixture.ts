@@ -26,7 +26,7 @@ export interface FakeServices {
 export interface FakeVerification {
   readonly settings?: Partial<VerifySettings>
   readonly fakeSettings?: Partial<FakeSettings>
-  /** Ids of the checks. Default: all. */
+  /** Ids of the checks, or patterns such as `create-*`. Default: all. */
   readonly only?: readonly string[]
   /** Replaces handlers of the driver. */
   readonly plant?: (services: FakeServices, fake: FakeDriver) => void

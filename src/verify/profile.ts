@@ -47,7 +47,7 @@ export function explainUnmetNeed(needs: Needs, { profile, settings, canRestart }
   const missingPlugin = needs.plugin?.find((name) => !profile.plugin.has(name))
   if (missingPlugin) return `the driver does not advertise ${missingPlugin}`
   if (needs.onlyOfflineExpansion && (profile.expansion.has('ONLINE') || !profile.expansion.has('OFFLINE')))
-    return 'the driver does not advertise offline expansion only'
+    return 'the driver advertises ONLINE expansion, or no expansion'
   if (needs.bench && !isValidDriverName(profile.name)) return 'controllers reject the name of the driver'
   if (needs.restart && !canRestart) return 'verify can kill only a driver that it started; use --driver'
   if (needs.otherNode && settings.otherNodeId === undefined)

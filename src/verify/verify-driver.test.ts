@@ -1,4 +1,10 @@
+import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
+import {
+  CreateVolumeRequestSchema,
+  type ListVolumesRequest,
+  VolumeCapability_AccessMode_Mode as Mode,
+} from '../csi/gen/csi_pb.js'
 import { CsiError } from '../csi/index.ts'
 import { type FakeServices, type FakeVerification, verifyFake } from './fake-driver.fixture.ts'
 import { CannotVerifyError } from './verify-driver.ts'
@@ -10,6 +16,11 @@ function replaceAll(services: FakeServices, wrap: (method: string, original: Any
 }
 
 type AnyHandler = (request: never, call: never) => Promise<object>
+
+const MOUNT = {
+  accessMode: { mode: Mode.SINGLE_NODE_WRITER },
+  accessType: { case: 'mount' as const, value: {} },
+}
 
 const unavailable = () => Promise.reject(new CsiError('UNAVAILABLE', 'connection refused'))
 
@@ -67,6 +78,34 @@ describe('verifyDriver', () => {
       'not applicable',
       'ControllerExpandVolume requires no expansion on the node',
     ])
+  })
+
+  it('PLUS-7 finds the volumes of a driver that returns pages without max_entries', async () => {
+    const plant = ({ controller }: FakeServices) => {
+      const { createVolume, listVolumes } = controller
+      const call = { signal: new AbortController().signal }
+      void createVolume(create(CreateVolumeRequestSchema, { name: 'earlier', volumeCapabilities: [MOUNT] }), call)
+      Object.assign(controller, {
+        listVolumes: (request: ListVolumesRequest) => listVolumes({ ...request, maxEntries: 1 }, call),
+      })
+    }
+    const { report } = await verifyFake({ plant, only: ['create-cancelled', 'delete-removes', 'list-*', 'expand-*'] })
+    expect(report.checks.filter(({ status }) => status === 'violated')).toEqual([])
+    expect(report.counts.passed).toBeGreaterThan(8)
+  })
+
+  it('PLUS-7 accepts a driver whose CreateVolume returns no size', async () => {
+    const plant = ({ controller }: FakeServices) => {
+      const { createVolume } = controller
+      Object.assign(controller, {
+        async createVolume(...args: Parameters<typeof createVolume>) {
+          const { volume } = await createVolume(...args)
+          return { volume: { ...volume, capacityBytes: 0n } }
+        },
+      })
+    }
+    const { report } = await verifyFake({ plant, only: ['create-*', 'list-*', 'get-*', 'expand-*'] })
+    expect(report.checks.filter(({ status }) => status === 'violated')).toEqual([])
   })
 
   it('PLUS-7 sends the same calls for the same seed', async () => {

@@ -102,7 +102,7 @@ async function readDriver({ send }: DriverLink, signal: AbortSignal): Promise<Dr
         `The driver does not serve the Identity service (${error.message}). Every CSI driver must serve GetPluginInfo.`,
       )
     throw new CannotVerifyError(
-      `The driver does not respond to the first calls (GetPluginInfo, GetPluginCapabilities, ControllerGetCapabilities, ` +
+      `One of the first calls to the driver failed (GetPluginInfo, GetPluginCapabilities, ControllerGetCapabilities, ` +
         `NodeGetCapabilities): ${error.codeName} (${error.message})`,
     )
   }

@@ -21,11 +21,11 @@ export async function runLifecycle(context: CheckContext, options: LifecycleOpti
   )
   const bench = await context.startBench(options)
   try {
-    await provision(context, bench, claims, pods)
-    await change(context, bench, claims, options)
-    await unpublish(context, bench, pods)
+    await provisionAndPublish(context, bench, claims, pods)
+    await expandAndModify(context, bench, claims, options)
+    await unpublishAndDetach(context, bench, pods)
     if (canExpandOnlyOffline(context)) await expandOffline(context, bench, claims)
-    await release(bench, claims)
+    await deleteVolumes(bench, claims)
   } finally {
     await bench.stop()
   }
@@ -38,7 +38,7 @@ interface LifecyclePod {
   readonly name: string
 }
 
-async function provision(
+async function provisionAndPublish(
   { settings }: CheckContext,
   { objects, reach }: Bench,
   claims: readonly string[],
@@ -53,13 +53,13 @@ async function provision(
   await reach('publish every volume to its pods', () => every(pods, ({ name }) => objects.isRunning(name)))
 }
 
-const canExpand = ({ profile }: CheckContext) =>
+const canExpandOnline = ({ profile }: CheckContext) =>
   profile.controller.has('EXPAND_VOLUME') && profile.expansion.has('ONLINE')
 /** A driver that advertises neither ONLINE nor OFFLINE may support only the latter. */
 const canExpandOnlyOffline = ({ profile }: CheckContext) =>
   profile.controller.has('EXPAND_VOLUME') && !profile.expansion.has('ONLINE')
 
-async function change(
+async function expandAndModify(
   context: CheckContext,
   { objects, reach }: Bench,
   claims: readonly string[],
@@ -70,12 +70,12 @@ async function change(
   const isExpanded = () => every(claims, (claim) => objects.hasSize(claim, settings.expandedBytes))
   const isModified = () => every(claims, objects.hasAttributes)
   const requestSizes = () => forEach(claims, (claim) => objects.requestSize(claim, settings.expandedBytes))
-  if (canExpand(context)) {
+  if (canExpandOnline(context)) {
     await requestSizes()
     if (!changesTogether) await reach('expand every volume and its file system', isExpanded)
   }
   if (canModify) await forEach(claims, objects.requestAttributes)
-  if (changesTogether && canExpand(context)) await reach('expand every volume while it is modified', isExpanded)
+  if (changesTogether && canExpandOnline(context)) await reach('expand every volume while it is modified', isExpanded)
   if (canModify) await reach('modify every volume', isModified)
 }
 
@@ -92,10 +92,10 @@ async function expandOffline(context: CheckContext, bench: Bench, claims: readon
   await reach('expand every file system', () =>
     every(claims, (claim) => objects.hasSize(claim, settings.expandedBytes)),
   )
-  await unpublish(context, bench, pods)
+  await unpublishAndDetach(context, bench, pods)
 }
 
-async function unpublish(
+async function unpublishAndDetach(
   context: CheckContext,
   { objects, reach }: Bench,
   pods: readonly LifecyclePod[],
@@ -108,7 +108,7 @@ async function unpublish(
   await reach('detach every volume', objects.hasNoAttachments)
 }
 
-async function release({ objects, reach }: Bench, claims: readonly string[]): Promise<void> {
+async function deleteVolumes({ objects, reach }: Bench, claims: readonly string[]): Promise<void> {
   for (const claim of claims) await objects.deleteClaim(claim)
   await reach('delete every volume', () => every(claims, objects.isDeleted))
 }

@@ -1,6 +1,6 @@
 // Injects faults between the driver and the controllers: lost replies, repeated, concurrent, cancelled and slow calls, and a
-// killed driver. Each fault affects every method that changes a volume, once per volume; the controllers' retry
-// runs without a fault.
+// killed driver. Each fault affects every method that changes a volume, once per volume; the retry of the
+// controllers or the node agent runs without a fault.
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import type { Random } from '../../base/clock.ts'
 import type { CreateVolumeResponse } from '../../csi/gen/csi_pb.js'
@@ -96,7 +96,7 @@ const FAULTS = {
     await clock.hold(send(method, request, options))
     log.noteFault(request, 'verify killed the driver after this call')
     await clock.hold(Promise.resolve(driverProcess?.kill()))
-    await clock.hold(start(driverProcess, `after ${method.name}`, report))
+    await clock.hold(startAgain(driverProcess, `after ${method.name}`, report))
     return failCall('UNAVAILABLE', `the driver was killed after ${method.name}`)
   },
 
@@ -106,7 +106,7 @@ const FAULTS = {
     await clock.hold(Promise.resolve(driverProcess?.kill()))
     await clock.hold(call)
     log.noteFault(request, 'verify killed the driver during this call')
-    await clock.hold(start(driverProcess, `during ${method.name}`, report))
+    await clock.hold(startAgain(driverProcess, `during ${method.name}`, report))
     return failCall('UNAVAILABLE', `the driver was killed during ${method.name}`)
   },
 } as const satisfies Record<string, FaultyCall>
@@ -170,8 +170,8 @@ function reportDifference({ method, first, second, report }: RepeatedResponses):
     report(`two CreateVolume calls with the same name returned the volumes ${firstId} and ${secondId}`)
 }
 
-/** Restarts the killed driver. Reports a violation if it does not start. */
-async function start(
+/** Starts the killed driver. Reports a violation if it does not start. */
+async function startAgain(
   driverProcess: DriverControl | undefined,
   moment: string,
   report: FaultDeps['report'],

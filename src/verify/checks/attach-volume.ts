@@ -1,7 +1,15 @@
 // Checks ControllerPublishVolume and ControllerUnpublishVolume.
 import { attempt, expectCode, expectOk } from '../calls/outcomes.ts'
 import { type Check, type CheckContext, violate } from '../check.ts'
-import { attach, classCapability, createVolume, deleteVolume, detach, publishRequest, UNKNOWN_ID } from './requests.ts'
+import {
+  attach,
+  classCapability,
+  controllerPublishRequest,
+  createVolume,
+  deleteVolume,
+  detach,
+  UNKNOWN_ID,
+} from './requests.ts'
 
 const NEEDS = { controller: ['CREATE_DELETE_VOLUME', 'PUBLISH_UNPUBLISH_VOLUME'], node: [] } as const
 const nodeIdOf = ({ nodeInfo }: CheckContext) => nodeInfo?.nodeId ?? ''
@@ -19,7 +27,7 @@ export const attachVolumeChecks: readonly Check[] = [
     async run(context) {
       const { controller } = context.csi
       const volume = await createVolume(context)
-      const request = publishRequest(context, volume, nodeIdOf(context))
+      const request = controllerPublishRequest(context, volume, nodeIdOf(context))
       const incompleteRequests = {
         volume_id: { ...request, volumeId: '' },
         node_id: { ...request, nodeId: '' },
@@ -65,7 +73,9 @@ export const attachVolumeChecks: readonly Check[] = [
     async run(context) {
       const volume = await createVolume(context)
       const outcome = await attempt(
-        context.csi.controller.controllerPublishVolume(publishRequest(context, volume, 'stowage-verify-unknown-node')),
+        context.csi.controller.controllerPublishVolume(
+          controllerPublishRequest(context, volume, 'stowage-verify-unknown-node'),
+        ),
       )
       expectCode(outcome, 'NOT_FOUND', 'ControllerPublishVolume to an unknown node')
     },
@@ -98,7 +108,7 @@ export const attachVolumeChecks: readonly Check[] = [
     async run(context) {
       const volume = await createVolume(context)
       await attach(context, volume)
-      const request = { ...publishRequest(context, volume, nodeIdOf(context)), readonly: true }
+      const request = { ...controllerPublishRequest(context, volume, nodeIdOf(context)), readonly: true }
       const outcome = await attempt(context.csi.controller.controllerPublishVolume(request))
       expectCode(
         outcome,
@@ -120,7 +130,7 @@ export const attachVolumeChecks: readonly Check[] = [
       const { csi, settings } = context
       const volume = await createVolume(context)
       await attach(context, volume)
-      const request = publishRequest(context, volume, settings.otherNodeId ?? '')
+      const request = controllerPublishRequest(context, volume, settings.otherNodeId ?? '')
       const outcome = await attempt(csi.controller.controllerPublishVolume(request))
       expectCode(
         outcome,
@@ -143,7 +153,7 @@ export const attachVolumeChecks: readonly Check[] = [
     needs: NEEDS,
     async run(context) {
       const volume = await createVolume(context)
-      const request = publishRequest(context, volume, nodeIdOf(context))
+      const request = controllerPublishRequest(context, volume, nodeIdOf(context))
       const outcomes = await Promise.all(
         [1, 2, 3].map(() => attempt(context.csi.controller.controllerPublishVolume(request))),
       )

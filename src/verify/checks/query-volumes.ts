@@ -1,5 +1,4 @@
 // Checks ListVolumes, ControllerGetVolume and GetCapacity.
-import type { Volume } from '../../csi/gen/csi_pb.js'
 import { attempt, expectCode, expectOk } from '../calls/outcomes.ts'
 import { type Check, type CheckContext, NotApplicable, violate } from '../check.ts'
 import {
@@ -11,12 +10,13 @@ import {
   deleteVolume,
   detach,
   driverParameters,
+  findListedEntry,
+  listEntries,
+  PAGES_MAX,
   UNKNOWN_ID,
 } from './requests.ts'
 
 const LIST_NEEDS = { controller: ['CREATE_DELETE_VOLUME', 'LIST_VOLUMES'] } as const
-/** Bounds the pages that are read, in case the driver never returns a last page. */
-const PAGES_MAX = 10_000
 const LISTED_VOLUMES = 3
 
 export const queryVolumesChecks: readonly Check[] = [
@@ -31,19 +31,18 @@ export const queryVolumesChecks: readonly Check[] = [
     needs: LIST_NEEDS,
     async run(context) {
       const created = [await createVolume(context), await createVolume(context)]
-      const listed = await listAll(context)
+      const listedEntries = await listEntries(context)
       for (const { volumeId, capacityBytes } of created) {
-        const entries = listed.filter((volume) => volume.volumeId === volumeId)
+        const entries = listedEntries.filter(({ volume }) => volume?.volumeId === volumeId)
         if (entries.length !== 1) violate(`ListVolumes has the new volume ${volumeId} ${entries.length} times`)
-        const listedBytes = entries[0]?.capacityBytes ?? 0n
+        const listedBytes = entries[0]?.volume?.capacityBytes ?? 0n
         if (listedBytes !== 0n && capacityBytes !== 0n && listedBytes !== capacityBytes)
           violate(`CreateVolume reported ${capacityBytes} bytes for ${volumeId}, ListVolumes ${listedBytes}`)
       }
       for (const { volumeId } of created) await deleteVolume(context, volumeId)
-      const remaining = (await listAll(context)).find(({ volumeId }) =>
-        created.some((one) => one.volumeId === volumeId),
-      )
-      if (remaining) violate(`ListVolumes has the deleted volume ${remaining.volumeId}`)
+      const remainingIds = new Set((await listEntries(context)).map(({ volume }) => volume?.volumeId))
+      for (const { volumeId } of created)
+        if (remainingIds.has(volumeId)) violate(`ListVolumes has the deleted volume ${volumeId}`)
     },
   },
   {
@@ -109,12 +108,9 @@ export const queryVolumesChecks: readonly Check[] = [
       node: [],
     },
     async run(context) {
-      const { csi, nodeInfo } = context
+      const { nodeInfo } = context
       const volume = await createVolume(context)
-      const readNodes = async () => {
-        const { entries } = expectOk(await attempt(csi.controller.listVolumes({})), 'ListVolumes')
-        return entries.find((entry) => entry.volume?.volumeId === volume.volumeId)?.status?.publishedNodeIds ?? []
-      }
+      const readNodes = async () => (await findListedEntry(context, volume.volumeId))?.status?.publishedNodeIds ?? []
       await attach(context, volume)
       const nodeIds = await readNodes()
       if (nodeIds.join() !== nodeInfo?.nodeId)
@@ -204,19 +200,6 @@ export const queryVolumesChecks: readonly Check[] = [
     },
   },
 ]
-
-/** Returns all volumes. A driver may return pages even without max_entries. */
-async function listAll({ csi }: CheckContext): Promise<Volume[]> {
-  const volumes: Volume[] = []
-  let startingToken = ''
-  for (let page = 1; page <= PAGES_MAX; page++) {
-    const { entries, nextToken } = expectOk(await attempt(csi.controller.listVolumes({ startingToken })), 'ListVolumes')
-    volumes.push(...entries.flatMap(({ volume }) => volume ?? []))
-    if (nextToken === '') return volumes
-    startingToken = nextToken
-  }
-  return violate(`the list does not end after ${PAGES_MAX} pages`)
-}
 
 async function readCapacity(context: CheckContext, segments = context.nodeInfo?.accessibleTopology?.segments) {
   const request = {

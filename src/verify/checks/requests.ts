@@ -1,10 +1,11 @@
 // Builds the requests of checks for volumes of the configured class and size, and performs the steps that many checks share:
-// create, attach, stage and publish a volume, and undo each of these.
+// create, attach, stage and publish a volume, undo each of these, and list volumes.
 import { join } from 'node:path'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import {
   type CapacityRangeSchema,
   type CreateVolumeRequestSchema,
+  type ListVolumesResponse_Entry,
   VolumeCapability_AccessMode_Mode as Mode,
   type TopologyRequirementSchema,
   type Volume,
@@ -47,7 +48,7 @@ export function createRequest(context: CheckContext, changes: CreateRequest = {}
   }
 }
 
-/** Throws NotApplicable if the driver does not expand a published volume. */
+/** Throws NotApplicable unless the driver advertises that it expands published volumes. */
 export function requireOnlineExpansion({ profile }: CheckContext): void {
   if (!profile.expansion.has('ONLINE')) throw new NotApplicable('the driver does not advertise ONLINE expansion')
 }
@@ -89,7 +90,32 @@ export async function deleteVolume({ csi, settings }: CheckContext, volumeId: st
   expectOk(await attempt(csi.controller.deleteVolume({ volumeId, secrets })), 'DeleteVolume of an unused volume')
 }
 
-export const publishRequest = (context: CheckContext, volume: Volume, nodeId: string) => ({
+/** Bounds the pages that are read, in case the driver never returns a last page. */
+export const PAGES_MAX = 10_000
+
+/** Returns the entries of all pages of ListVolumes. A driver may return pages even without max_entries. */
+export async function listEntries({ csi }: CheckContext): Promise<ListVolumesResponse_Entry[]> {
+  const listedEntries: ListVolumesResponse_Entry[] = []
+  let startingToken = ''
+  for (let page = 1; page <= PAGES_MAX; page++) {
+    const { entries, nextToken } = expectOk(await attempt(csi.controller.listVolumes({ startingToken })), 'ListVolumes')
+    listedEntries.push(...entries)
+    if (nextToken === '') return listedEntries
+    startingToken = nextToken
+  }
+  return violate(`the list does not end after ${PAGES_MAX} pages`)
+}
+
+/** Returns the entry of the volume in ListVolumes. Returns undefined if there is none, or if the driver cannot list. */
+export async function findListedEntry(
+  context: CheckContext,
+  volumeId: string,
+): Promise<ListVolumesResponse_Entry | undefined> {
+  if (!context.profile.controller.has('LIST_VOLUMES')) return undefined
+  return (await listEntries(context)).find(({ volume }) => volume?.volumeId === volumeId)
+}
+
+export const controllerPublishRequest = (context: CheckContext, volume: Volume, nodeId: string) => ({
   volumeId: volume.volumeId,
   nodeId,
   volumeCapability: classCapability(context),
@@ -102,7 +128,7 @@ export async function attach(context: CheckContext, volume: Volume): Promise<Rec
   const { csi, profile, nodeInfo } = context
   if (!profile.controller.has('PUBLISH_UNPUBLISH_VOLUME')) return {}
   const outcome = await attempt(
-    csi.controller.controllerPublishVolume(publishRequest(context, volume, nodeInfo?.nodeId ?? '')),
+    csi.controller.controllerPublishVolume(controllerPublishRequest(context, volume, nodeInfo?.nodeId ?? '')),
   )
   return expectOk(outcome, 'ControllerPublishVolume to the node of NodeGetInfo').publishContext
 }
