@@ -152,7 +152,7 @@ function planContainer(
   }: { readonly nowMs: number; readonly waitingView: ContainerView; restarts(code: number): boolean },
 ): Step {
   const { container, latestRun, error } = state
-  if (error) return { is: 'wait', view: { is: 'waiting', ...error, ...listEarlierRuns(latestRun) } }
+  if (error) return { is: 'wait', view: { is: 'waiting', ...error, ...fieldsOfEarlierRuns(latestRun) } }
   if (!latestRun) return { is: 'start', start: { container, run: 0, restartDelayMs: 0 }, view: waitingView }
   const run = latestRun.state
   const isRestarted = run.is === 'ended' && (restarts(run.code) || (run.isKilled && mayRestart(pod, container)))
@@ -164,7 +164,7 @@ function planContainer(
   const waitMs = Math.min(endedMs + delayMs - nowMs, delayMs)
   if (waitMs > 0) {
     const message = `back-off ${formatDuration(delayMs)} restarting failed container=${container.name} pod=${podName(pod)}`
-    const view = { is: 'waiting', reason: 'CrashLoopBackOff', message, ...listEarlierRuns(latestRun) } as const
+    const view = { is: 'waiting', reason: 'CrashLoopBackOff', message, ...fieldsOfEarlierRuns(latestRun) } as const
     return { is: 'wait', view, wakeInMs: waitMs }
   }
   const restartDelayMs = delayMs === 0 ? RESTART_DELAY_MS_MIN : Math.min(2 * delayMs, RESTART_DELAY_MS_MAX)
@@ -185,8 +185,8 @@ export function viewOf({ latestRun, isInPostStart, isReady, isStarted }: Contain
   return { is: 'running', startedMs, restarts, id, isReady, isStarted, ...(last ? { last } : {}) }
 }
 
-/** Returns the fields of a container that waits for its next run. */
-const listEarlierRuns = (latestRun: LatestRun | undefined) =>
+/** Returns the view's fields about earlier runs, for a container that waits for its next run. */
+const fieldsOfEarlierRuns = (latestRun: LatestRun | undefined) =>
   latestRun?.state.is === 'ended'
     ? { restarts: latestRun.run, last: endedRunOf(latestRun, latestRun.state) }
     : { restarts: latestRun?.run ?? 0 }

@@ -65,7 +65,7 @@ export async function createContainerStarter(deps: ContainerStarterDeps) {
   const base = deps.serverUrl ? serviceEnvironmentOf(deps.serverUrl) : {}
   const childPids = new Set<number>() // processes whose exit causes an event
 
-  /** Keeps the records and the log of the previous run only, so that a container that always restarts does not fill the disk. */
+  /** Removes all runs before the previous one, so that a container that always restarts does not fill the disk. */
   async function removeEarlierRuns(uid: string, name: string, run: number): Promise<void> {
     for (const entry of await disk.list(paths.container(uid, name))) {
       if (Number(entry) >= run - 1) continue

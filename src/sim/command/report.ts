@@ -3,7 +3,7 @@
 import type { SimulationRun, Violation } from '../engine/run-plan.ts'
 import { pluralize } from '../trace/pluralize.ts'
 
-/** The part of a run that is kept when many seeds are run. */
+/** The part of a run that is retained when many seeds are run. */
 export interface SeedResult {
   readonly seed: number
   readonly virtualMs: number

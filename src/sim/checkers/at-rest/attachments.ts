@@ -19,14 +19,15 @@ import type { AtRestContext } from './index.ts'
 const MULTI_NODE_MODES = ['ReadWriteMany', 'ReadOnlyMany']
 
 export const findAttachmentProblems = (context: AtRestContext): Problem[] => [
-  ...findNeedProblems(context),
+  ...findObjectProblems(context),
   ...findDriverProblems(context),
   ...findMountProblems(context),
 ]
 
 const toProblem = (text: string): Problem => ({ rule: 'attachments', text })
 
-function findNeedProblems({ system, view, exemptions }: AtRestContext): Problem[] {
+/** Compares the VolumeAttachments with the pods that need them. */
+function findObjectProblems({ system, view, exemptions }: AtRestContext): Problem[] {
   const neededNodes = new Map<string, Set<string>>()
   for (const pod of view.pods.values()) {
     const { nodeName } = pod.spec ?? {}

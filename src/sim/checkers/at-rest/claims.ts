@@ -98,7 +98,7 @@ const listPodsReferringTo = (claim: ObjectOf<'claim'>, { view }: AtRestContext):
   [...view.pods.values()].filter((pod) => claimsOf(pod, view).some(({ key }) => key === keyOf(claim)))
 
 /** Returns the registered node of a pod that uses the claim. */
-const nodeOfPod = (claim: ObjectOf<'claim'>, context: AtRestContext): string | undefined =>
+const nodeOfConsumer = (claim: ObjectOf<'claim'>, context: AtRestContext): string | undefined =>
   listPodsUsing(claim, context)
     .filter((pod) => !isDeleting(pod) && mayUse(pod, claim, context))
     .map(({ spec }) => spec?.nodeName ?? '')
@@ -143,7 +143,7 @@ function checkPending(claim: ObjectOf<'claim'>, context: AtRestContext, report: 
   const isWaiting = storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && !node
   if (isWaiting) {
     // A pod that bypasses the scheduler has a node; any other pod states what it waits for.
-    const podNode = nodeOfPod(claim, context)
+    const podNode = nodeOfConsumer(claim, context)
     if (podNode && canCreate(claim, storageClass, { system, view }, podNode))
       report('needless wait', `could get a volume on ${podNode}, the node of its pod: ${explanation}`)
     return
@@ -353,7 +353,7 @@ function checkAttributes(
   const expectedState =
     requestedClass === currentClass
       ? undefined
-      : expectStateWithoutClass(requestedClass ?? '', driver as DriverName, context)
+      : expectStateOfUnusableClass(requestedClass ?? '', driver as DriverName, context)
   if (expectedState && state !== expectedState && hasModify(system, driver as DriverName)) {
     report('attributes', `should be ${expectedState} for ${requestedClass}, but is ${state}`)
   }
@@ -383,7 +383,7 @@ function checkExpectedAttributes(
 }
 
 /** Returns the expected status of a change to a class that is missing, is for another driver, or has unknown parameters. */
-function expectStateWithoutClass(
+function expectStateOfUnusableClass(
   className: string,
   driver: DriverName,
   { view, system }: AtRestContext,

@@ -1,7 +1,7 @@
 // Rule `lost volume`: volumes that exist only on a lost node are treated according to the policy of their class. With `wait`
 // nothing is deleted, with `mark-lost` the claim has the condition VolumeLost exactly while its node is lost, and with
 // `delete-after` claim and volume are deleted after that time, unless the reclaim policy is Retain. Reads policies and node names
-// itself.
+// without the code of the controllers.
 import type { Client } from '../../../client/index.ts'
 import { assetOf, type ObjectOf, type View } from '../../engine/view.ts'
 import { TOPOLOGY_KEY } from '../../plan/catalog.ts'
