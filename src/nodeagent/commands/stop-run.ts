@@ -83,7 +83,6 @@ export function createRunStopper(deps: RunStopperDeps) {
       }
       deps.notifyAfter(run.uid, Math.min(POLL_INTERVAL_MS, remainingMs))
     },
-    isStopping: (key: string) => states.has(key),
     forget: (key: string) => void states.delete(key),
   }
 }

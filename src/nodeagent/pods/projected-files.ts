@@ -1,5 +1,5 @@
-// Reads the files of configMap, secret, downwardAPI and projected volumes from the API, and requests
-// ServiceAccount tokens again before they expire.
+// Reads the files of configMap, secret, downwardAPI and projected volumes from the API. Requests ServiceAccount tokens, and
+// renews them before they expire.
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Volume } from '../../api/kinds/pod/pod-volumes-schema.ts'
 import { serviceAccountKind } from '../../api/kinds/service-account/service-account.ts'

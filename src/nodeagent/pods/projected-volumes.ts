@@ -1,6 +1,6 @@
 // Writes the files of projected volumes. Each version is a separate directory. The link `..data` points to the current one,
 // and the visible names are links through `..data`, so replacing `..data` switches all files at once. If the agent has root
-// privileges, a volume with Secrets is kept in memory.
+// privileges, a volume with Secrets is a tmpfs.
 //   ..2026_01_31_10_20_30.123/  key, dir/key
 //   ..data -> ..2026_01_31_10_20_30.123
 //   key -> ..data/key           dir -> ..data/dir
@@ -78,7 +78,7 @@ async function findUnusedName(
   }
 }
 
-/** Returns a digest of the paths, modes, owners and contents. The agent keeps it instead of the files, which may be large. */
+/** Returns a digest of the paths, modes, owners and contents. The agent remembers it instead of the files, which may be large. */
 export function digestOf(files: ReadonlyMap<string, ProjectedFile>): string {
   const hash = createHash('sha256')
   for (const path of [...files.keys()].sort()) {

@@ -181,13 +181,14 @@ async function startPod(pod: Readonly<Stored<Pod>>, uid: string, deps: PodDeps, 
     await writeStatus(pod, view, deps)
     return backOff(subPathError)
   }
-  const eviction = await measureEmptyDirs(volumes, deps)
+  const eviction = await checkEmptyDirLimits(volumes, deps)
   if (eviction !== undefined) return evictPod(pod, eviction, deps)
   await writeStatus(pod, await deps.containers.advance(pod, volumes), deps, { isPrepared: true })
   return outcomeOf(volumes, deps)
 }
 
-async function measureEmptyDirs(
+/** Returns the message of the eviction if an emptyDir volume has exceeded its size limit. */
+async function checkEmptyDirLimits(
   volumes: ReadonlyMap<string, MountedVolume>,
   { disk }: PodDeps,
 ): Promise<string | undefined> {

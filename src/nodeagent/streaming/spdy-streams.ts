@@ -53,18 +53,20 @@ export async function spdyStreams(
     },
   })
   const timeout = new AbortController()
-  const isComplete = await Promise.race([
-    opened.then(() => true),
-    connection.ended.then(() => false),
+  const problem = await Promise.race([
+    opened.then(() => undefined),
+    connection.ended.then(
+      (error) => error?.message ?? 'the client closed the connection before it had opened all streams',
+    ),
     clock.sleep(OPEN_MS_MAX, timeout.signal).then(
-      () => false,
-      () => false,
+      () => 'timed out waiting for client to create streams',
+      () => undefined,
     ),
   ])
   timeout.abort()
-  if (!isComplete) {
+  if (problem !== undefined) {
     connection.destroy()
-    throw new Error('timed out waiting for client to create streams')
+    throw new Error(problem)
   }
   const error = streams.get('error')!
   const outputs = { stdout: streams.get('stdout'), stderr: streams.get('stderr') }

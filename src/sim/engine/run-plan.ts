@@ -38,7 +38,7 @@ export interface Violation {
 }
 
 const MINUTE_MS = 60_000
-/** How many lines of the trace are kept. */
+/** How many lines of the trace are retained. */
 const LINES_MAX = 200_000
 /** Later violations mostly follow from the first ones. */
 const VIOLATIONS_MAX = 30

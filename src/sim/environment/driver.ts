@@ -55,7 +55,7 @@ export interface SimDriver {
   /** Every call of all incarnations, and overlapping calls on one volume. */
   readonly record: FakeRecord
   readonly script: Script
-  /** The driver's process; a crash keeps its volumes. */
+  /** The driver's process. Its volumes survive a crash. */
   readonly process: SimProcess
   /** Returns the current state of the storage. */
   state(): FakeState

@@ -20,7 +20,7 @@ export interface Simulation {
   /** Runs steps until the condition holds; throws if the time is up, no step is left, or the step limit is reached. */
   runUntil(condition: () => boolean, options: { readonly withinMs: number; readonly waitingFor: string }): Promise<void>
   runFor(ms: number): Promise<void>
-  /** Appends a line to the trace. Only the last `linesMax` lines are kept. */
+  /** Appends a line to the trace. Only the last `linesMax` lines are retained. */
   note(line: string): void
   trace(): readonly string[]
   /** A hash of the whole trace: two runs of a seed must agree on it. */
@@ -32,7 +32,7 @@ export interface Simulation {
 }
 
 export interface SimulationOptions {
-  /** How many lines of the trace are kept. Default TRACE_LINES_MAX. */
+  /** How many lines of the trace are retained. Default TRACE_LINES_MAX. */
   readonly linesMax?: number
   /** The log of all processes. Default: none. */
   readonly log?: Logger
