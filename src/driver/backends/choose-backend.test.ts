@@ -21,7 +21,7 @@ describe('chooseBackend', () => {
     )
   })
 
-  it('chooses the backend of the existing volumes in the pool', () => {
+  it('chooses the backend of the content of the pool', () => {
     expect(chooseBackend({ requestedBackend: 'auto', existingBackend: 'directory', facts: SUPPORTED }).backend).toBe(
       'directory',
     )

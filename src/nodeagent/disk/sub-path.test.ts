@@ -44,13 +44,11 @@ describe('makeSubPath', () => {
 })
 
 describe('splitSubPath', () => {
-  it('returns no empty segment and no "..", or throws a SubPathError', () => {
+  it('returns no empty part and no "..", or throws a SubPathError', () => {
     fc.assert(
       fc.property(fc.string(), (subPath) => {
         try {
-          expect(
-            splitSubPath(subPath).every((segment) => segment !== '..' && segment !== '' && !segment.includes('/')),
-          ).toBe(true)
+          expect(splitSubPath(subPath).every((part) => part !== '..' && part !== '' && !part.includes('/'))).toBe(true)
         } catch (error) {
           expect(error).toBeInstanceOf(SubPathError)
         }

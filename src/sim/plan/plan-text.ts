@@ -211,7 +211,7 @@ function describeFault(action: Fault): string {
     case 'fill pool':
       return `the pool of ${action.driver} is full for ${formatDuration(action.ms)}`
     case 'lose state':
-      return `${action.driver} loses everything it holds`
+      return `${action.driver} loses all its volumes`
     case 'report late':
       return `${action.driver} reports old capacity for ${formatDuration(action.ms)}`
     case 'deny':
