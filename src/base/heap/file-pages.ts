@@ -14,7 +14,7 @@ const MADV_DONTNEED = 4
  */
 const INTERVAL_MS = 30_000
 
-export interface FilePages {
+interface FilePages {
   releaseProgram(): void
   releaseShared(): void
 }
