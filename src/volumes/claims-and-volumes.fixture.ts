@@ -80,9 +80,14 @@ export const aVolume = (sample: VolumeSample = {}): Volume => {
 export function fakeVolumeCache() {
   const volumes = new ObjectSet<Stored<PersistentVolume>>()
   const subscribers = new Set<CacheHandlers<PersistentVolume>>()
+  const indexFunctions = new Map<string, unknown>()
   const cache: Pick<Cache<PersistentVolume>, 'get' | 'addIndex' | 'byIndex' | 'subscribe'> = {
     get: (name) => volumes.get(String(name)),
-    addIndex: (name, valuesOf) => volumes.addIndex(name, valuesOf),
+    addIndex(name, valuesOf) {
+      if (indexFunctions.get(name) === valuesOf) return
+      volumes.addIndex(name, valuesOf)
+      indexFunctions.set(name, valuesOf)
+    },
     byIndex: (name, value) => volumes.byIndex(name, value),
     subscribe(subscriber) {
       subscribers.add(subscriber)
@@ -107,5 +112,6 @@ export function fakeVolumeCache() {
       if (previousVolume) for (const subscriber of subscribers) subscriber.deleted?.(previousVolume, previousVolume)
     },
     all: () => [...volumes.values()],
+    indexNames: () => [...indexFunctions.keys()],
   }
 }
