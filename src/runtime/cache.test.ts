@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
+import type { Kind } from '../api/kind.ts'
 import { configMapKind } from '../api/kinds/config-map/config-map.ts'
 import { ApiError } from '../api/status-error.ts'
 import { inProcessClient } from '../apiserver/in-process/client.ts'
@@ -7,6 +8,7 @@ import { SYSTEM_USER } from '../apiserver/index.ts'
 import { createServerFixture } from '../apiserver/server.fixture.ts'
 import type { Random } from '../base/clock.ts'
 import { type ManualClock, manualClock } from '../base/manual-clock.ts'
+import type { Client, WatchEvent, WatchRequest } from '../client/client.ts'
 import { memoryMedium } from '../store/index.ts'
 import { type Cache, createCache } from './cache.ts'
 import { createFlakyClient, type FlakyClient } from './flaky-client.fixture.ts'
@@ -73,6 +75,31 @@ const contentOf = (cache: Cache<any>) =>
   Object.fromEntries(cache.list().map(({ metadata, data }) => [metadata.name, data?.k ?? '']))
 
 describe('a cache', () => {
+  it('adds a long first list in several turns of the event loop, and is synced after the last one', async () => {
+    const count = 2_500
+    const items = Array.from({ length: count }, (_, index) => ({
+      metadata: { namespace: 'default', name: `m-${index}`, uid: `u-${index}`, resourceVersion: '7' },
+    }))
+    async function* watch(_kind: Kind, { signal }: WatchRequest): AsyncGenerator<WatchEvent<never>> {
+      for (const object of items) yield { type: 'added', object: object as never }
+      yield { type: 'bookmark', resourceVersion: '7', endsInitialEvents: true }
+      await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    }
+    const client = { watch } as unknown as Client
+    const cache = createCache({ client, kind: configMapKind, clock: manualClock(), random: () => 0.5 })
+    const sizes = new Set<number>()
+    cache.subscribe({ added: () => void setImmediate(() => sizes.add(cache.size)) })
+    const abort = new AbortController()
+    const run = cache.run(abort.signal)
+    stops.push(async () => {
+      abort.abort()
+      await run
+    })
+    expect(await cache.whenSynced(abort.signal)).toBe(true)
+    await nextTurn()
+    expect([...sizes]).toEqual([1_000, 2_000, count])
+  })
+
   it('contains the listed objects, applies every change, and passes the old object to subscribers', async () => {
     const { clock, serverClient, cache, notifications } = await startCache()
     await serverClient.create(configMapKind, aConfigMap('a'))

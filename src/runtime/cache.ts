@@ -76,6 +76,11 @@ interface CacheStats {
   readonly foundByRelist: number
 }
 
+/**
+ * The objects of the first list that are added per turn of the event loop. Subscribers are called for each of them; 100,000 in one turn
+ * delayed requests by more than a second.
+ */
+const FIRST_LIST_SLICE = 1_000
 const BY_NAMESPACE = 'namespace'
 const namespacesOf = ({ metadata: { namespace } }: Readonly<KubeObject>): string[] => (namespace ? [namespace] : [])
 
@@ -155,16 +160,20 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
   }
 
   /**
-   * Replaces the contents with a complete list of reduced objects. Objects that are not in the list have been deleted.
+   * Replaces the contents with a complete list of reduced objects. Objects that are not in the list have been deleted. Only the first
+   * list is added in several turns of the event loop: readers wait until the cache is synced.
    */
-  function replace(listedObjects: readonly Readonly<Stored<T>>[], version: string): void {
+  async function replace(listedObjects: readonly Readonly<Stored<T>>[], version: string): Promise<void> {
     relists++
     const hasServerRestarted = isOlder(version, resourceVersion)
     if (hasServerRestarted) resourceVersion = '0'
-    const listedKeys = new Set(listedObjects.map(keyOfObject))
     let changeCount = 0
-    for (const key of [...objects.keys()]) if (!listedKeys.has(key) && remove(key)) changeCount++
-    for (const object of listedObjects) {
+    if (objects.size > 0) {
+      const listedKeys = new Set(listedObjects.map(keyOfObject))
+      for (const key of [...objects.keys()]) if (!listedKeys.has(key) && remove(key)) changeCount++
+    }
+    for (const [index, object] of listedObjects.entries()) {
+      if (!isSynced && index > 0 && index % FIRST_LIST_SLICE === 0) await clock.nextTurn()
       // The server was restarted with an empty disk: a lower version is not an older one.
       if (
         hasServerRestarted &&

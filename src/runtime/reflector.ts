@@ -16,8 +16,8 @@ import { type Backoff, backoffMs } from './backoff.ts'
 interface ReflectorSink<T extends KubeObject> {
   /** Removes the fields of a listed object that the sink does not need, before the list is complete. */
   reduce(object: Readonly<Stored<T>>): Readonly<Stored<T>>
-  /** Receives the complete list of reduced objects at this version. */
-  replace(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): void
+  /** Receives the complete list of reduced objects at this version. Events follow when the promise is resolved. */
+  replace(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): Promise<void>
   applyEvent(event: Extract<WatchEvent<T>, { object: unknown }>): void
   /** Called when all changes up to this version have been delivered. */
   advanceTo(resourceVersion: string): void
@@ -78,7 +78,7 @@ export async function runReflector<T extends KubeObject>(
     const startedMs = clock.monotonicMs()
     let failure: unknown
     try {
-      if (version === undefined && !hasWatchList) applyList(...(await listAll()))
+      if (version === undefined && !hasWatchList) await applyList(...(await listAll()))
       await watchOnce()
     } catch (error) {
       if (signal.aborted) return
@@ -134,7 +134,7 @@ export async function runReflector<T extends KubeObject>(
           if (event.type === 'deleted') initialObjects.delete(`${namespace}/${name}`)
           else initialObjects.set(`${namespace}/${name}`, sink.reduce(event.object))
         } else if (event.endsInitialEvents) {
-          applyList([...initialObjects.values()], event.resourceVersion)
+          await applyList([...initialObjects.values()], event.resourceVersion)
           initialObjects = undefined
         } else throw new NoWatchListError('the stream has no bookmark that ends the initial events')
       }
@@ -158,7 +158,7 @@ export async function runReflector<T extends KubeObject>(
     }
   }
 
-  function applyList(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): void {
+  async function applyList(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): Promise<void> {
     if (isOlder(resourceVersion, newestVersion) && ++olderLists < OLDER_LISTS_MAX) {
       throw new Error(`the list at version ${resourceVersion} is older than the last version ${newestVersion}`)
     }
@@ -166,7 +166,7 @@ export async function runReflector<T extends KubeObject>(
     isServed = true
     version = resourceVersion
     newestVersion = resourceVersion
-    sink.replace(objects, resourceVersion)
+    await sink.replace(objects, resourceVersion)
   }
 
   function applyEvent(event: WatchEvent<T>): void {
