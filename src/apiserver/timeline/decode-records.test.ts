@@ -34,9 +34,10 @@ const ACTIVITIES: Readonly<Record<string, Activity>> = {
   'a call with a message': { ...call, result: 'Internal', message: 'no' },
 }
 
-/** Returns the lines of a chunk. */
-function encode(records: readonly ActivityRecord[]): string[] {
+/** Returns the lines of a chunk, which starts at the time if it is given. */
+function encode(records: readonly ActivityRecord[], atMs?: number): string[] {
   const encoder = new ChunkEncoder()
+  if (atMs !== undefined) encoder.setTime(atMs)
   for (const record of records) encoder.addActivity(record)
   return Buffer.from(encoder.end()).toString('utf8').trimEnd().split('\n')
 }
@@ -50,6 +51,32 @@ describe('the records of the journal', () => {
       expect(timeInLine(lines.at(-1)!, lines[0]!)).toBe(timeOf(record))
     })
   }
+
+  it('PLUS-6 keep their start if it is counted from the time of the chunk, before or after it', () => {
+    for (const [name, activity] of Object.entries(ACTIVITIES)) {
+      const startMs = Date.parse(activity.start)
+      for (const chunkMs of [startMs - 7, startMs, startMs + 1_234]) {
+        const record: ActivityRecord = { process: 'stowage@a:1', activity, startMs }
+        const lines = encode([record], chunkMs)
+        expect(decodeRecords(lines.join('\n')), name).toEqual([{ process: 'stowage@a:1', activity }])
+        expect(timeInLine(lines.at(-1)!, lines[0]!), name).toBe(startMs)
+        expect(lines.join('\n').includes(activity.start), name).toBe(
+          name === 'an attempt with unusual fields' || name === 'an attempt without a number',
+        )
+      }
+    }
+  })
+
+  it('PLUS-6 contain each namespace once', () => {
+    const inNamespace = (namespace: string) => ({
+      process: 'p',
+      activity: { ...attempt, object: { ...attempt.object!, namespace } },
+    })
+    const records = ['shop', 'bank', 'shop', 'b "2"', 'bank'].map(inNamespace)
+    const text = encode(records).join('\n')
+    expect(decodeRecords(text)).toEqual(records)
+    for (const namespace of ['shop', 'bank', 'b \\"2\\"']) expect(text.split(`"${namespace}"`)).toHaveLength(2)
+  })
 
   it('PLUS-6 share a template, and have their owner in the line', () => {
     const records = ['a', 'b', 'c'].map((volume) => ({ process: 'p', activity: { ...call, volume } }))
@@ -80,6 +107,53 @@ describe('the records of the journal', () => {
     expect(decodeRecords(lines.join('\n'))).toEqual([change, { process: 'p', activity: call }])
     expect(lines.map(ownerInLine).slice(0, 1)).toEqual(['u'])
     expect(timeInLine(lines[0]!, lines[0]!)).toBe(5)
+  })
+})
+
+describe('the lines of earlier versions', () => {
+  const OLD_LINES = [
+    '[0,{"kind":"PersistentVolumeClaim","verb":"create","user":"ann","changes":["class fast"],"step":"Created"}]',
+    '["u-1",0,1795060985133,"shop","orders"]',
+    '[1,{"kind":"PersistentVolume","verb":"create","user":"p","changes":["driver d",["claim"]],"step":"Provisioned"}]',
+    '[2,{"kind":"PersistentVolumeClaim","verb":"update","user":"p","changes":[["volume"]],"step":"Bound"}]',
+    '["u-1",2,1795060985140,"shop","orders",{"volume":"pvc-u-1","pv":[1,"u-2","disk-1"]}]',
+    '[3,{"process":"p","activity":{"component":"binding","operation":"Bind","result":"Done","object":{"kind":"PersistentVolumeClaim"}}}]',
+    '["u-1",3,"2026-11-19T20:23:05.141000Z",1.5,"shop","orders",1]',
+  ]
+  const claim = { kind: 'PersistentVolumeClaim', namespace: 'shop', name: 'orders', uid: 'u-1' }
+  const OLD_RECORDS = [
+    { atMs: 1795060985133, ...claim, verb: 'create', user: 'ann', changes: ['class fast'], step: 'Created' },
+    {
+      ...{ atMs: 1795060985140, kind: 'PersistentVolume', name: 'pvc-u-1', uid: 'u-2', verb: 'create', user: 'p' },
+      ...{ changes: ['driver d', 'claim shop/orders'], claimUid: 'u-1', handle: 'disk-1', step: 'Provisioned' },
+    },
+    {
+      ...{ atMs: 1795060985140, ...claim, verb: 'update', user: 'p', changes: ['volume pvc-u-1'] },
+      ...{ volume: 'pvc-u-1', step: 'Bound' },
+    },
+    {
+      process: 'p',
+      activity: {
+        ...{ start: '2026-11-19T20:23:05.141000Z', durationMs: 1.5, result: 'Done', component: 'binding' },
+        ...{ operation: 'Bind', object: claim, attempt: 1 },
+      },
+    },
+  ]
+
+  it('PLUS-6 are decoded, also after those of this version in one segment', () => {
+    expect(decodeRecords(OLD_LINES.join('\n'))).toEqual(OLD_RECORDS)
+    const record: ActivityRecord = { process: 'p', activity: call, startMs: Date.parse(call.start) }
+    const newLines = encode([record], 1_795_000_000_000)
+    expect(decodeRecords([...newLines, ...OLD_LINES].join('\n'))).toEqual([
+      { process: 'p', activity: call },
+      ...OLD_RECORDS,
+    ])
+  })
+
+  it('PLUS-6 have their absolute time and their owner', () => {
+    expect(timeInLine(OLD_LINES[4]!, OLD_LINES[0]!)).toBe(1_795_060_985_140)
+    expect(timeInLine(OLD_LINES[6]!, OLD_LINES[0]!)).toBe(Date.parse('2026-11-19T20:23:05.141Z'))
+    expect(OLD_LINES.map(ownerInLine).filter(Boolean)).toEqual(['u-1', 'u-1', 'u-1'])
   })
 })
 

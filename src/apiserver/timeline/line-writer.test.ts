@@ -24,6 +24,32 @@ it('PLUS-6 a line writer formats numbers as JSON does', () => {
     expect(written((lines) => lines.number(thousandths / 1_000))).toBe(String(thousandths / 1_000))
 })
 
+it('PLUS-6 a line writer starts records with times before and after zero', () => {
+  expect(written((lines) => lines.start('u-1', 7, 1_795_060_985_133))).toBe('["u-1",7,1795060985133')
+  expect(written((lines) => lines.start('a "1"', 12, -40))).toBe('["a \\"1\\"",12,-40')
+})
+
+it('PLUS-6 a line writer returns texts that are next to each other in memory, until a block is full', () => {
+  const lines = new LineWriter()
+  let end: { buffer: ArrayBufferLike; position: number } | undefined
+  let blocks = 0
+  let texts = ''
+  const taken: Uint8Array[] = []
+  for (let index = 0; index < 2_000; index++) {
+    lines.ascii(`${index} `)
+    lines.ascii('x'.repeat(500))
+    const bytes = lines.take()
+    if (end?.buffer !== bytes.buffer) blocks++
+    else expect(bytes.byteOffset).toBe(end.position)
+    end = { buffer: bytes.buffer, position: bytes.byteOffset + bytes.length }
+    taken.push(bytes)
+    texts += `${index} ${'x'.repeat(500)}`
+  }
+  expect(blocks).toBeGreaterThan(4)
+  expect(blocks).toBeLessThan(12)
+  expect(Buffer.concat(taken).toString()).toBe(texts)
+})
+
 it('PLUS-6 a line writer returns each text once, in memory that it does not use again', () => {
   const lines = new LineWriter()
   lines.ascii('first')

@@ -1,3 +1,4 @@
+import { inflateRawSync } from 'node:zlib'
 import { Registry } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { silentLog } from '../../base/log.ts'
@@ -130,6 +131,25 @@ describe('mergeUnmerged', () => {
     expect(await countEntries(SEGMENTS_PREFIX)).toBe(2)
     for (const name of ['c-0', 'c-19', 'c-24'])
       expect((await readTimeline({ store, journal: journal() }, requestOf(name))).entries).toHaveLength(1)
+  })
+
+  it('PLUS-6 merges chunks that are next to each other in memory with the same records', async () => {
+    const chunks = new UnmergedChunks()
+    const values = namesOf(20).map((name) => chunkOf(aChange(name)))
+    const block = Buffer.concat(values)
+    let start = 0
+    for (const [index, { length }] of values.entries()) {
+      const key = `${CHUNKS_PREFIX}${String(index).padStart(4, '0')}`
+      const value = block.subarray(start, (start += length))
+      await store.transact(() => [{ put: key, value }])
+      chunks.add(key, value)
+    }
+    await mergeUnmerged(store, chunks, LIMITS)
+    expect(await countEntries(CHUNKS_PREFIX)).toBe(0)
+    const segments = (await store.list({ prefix: SEGMENTS_PREFIX })).entries
+    expect(segments.map(({ value }) => inflateRawSync(value).toString())).toEqual(
+      [values.slice(0, 10), values.slice(10)].map((merged) => Buffer.concat(merged).toString()),
+    )
   })
 
   it('PLUS-6 limits the records of each volume, and returns how many it dropped', async () => {

@@ -108,6 +108,29 @@ describe('the timeline', () => {
     expect(actionsOf(timeline)).toContain('NodePublishVolume OK')
   })
 
+  it('PLUS-6 finds a provisioned volume by its name in the record of its claim', async () => {
+    const uid = await createClaim('orders')
+    const volume = `pvc-${uid}`
+    const csi = { driver: 'disk.example', volumeHandle: 'disk-1' }
+    const spec = {
+      ...{ capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], csi, storageClassName: 'fast' },
+      claimRef: { kind: 'PersistentVolumeClaim', namespace: 'shop', name: 'orders', uid },
+    }
+    const writes = [
+      { verb: 'create', apiVersion: 'v1', resource: 'persistentvolumes', body: { metadata: { name: volume }, spec } },
+      {
+        ...{ verb: 'patch', apiVersion: 'v1', resource: 'persistentvolumeclaims', namespace: 'shop', name: 'orders' },
+        ...{ patchType: 'merge', body: { spec: { volumeName: volume } } },
+      },
+    ]
+    expect((await api.post('/apis/stowage.dev/v1/commits', { writes })).status).toBe(200)
+    const actions = ['create PersistentVolumeClaim', 'create PersistentVolume', 'update PersistentVolumeClaim']
+    const ofVolume = await requestTimeline({ kind: 'PersistentVolume', name: volume })
+    expect(actionsOf(ofVolume)).toEqual(actions)
+    expect(ofVolume.entries[2].changes).toEqual([`volume ${volume}`])
+    expect(actionsOf(await requestTimeline(claimRequest('orders')))).toEqual(actions)
+  })
+
   it('PLUS-6 remains after the objects are deleted, and lists the uids of other objects with the same name', async () => {
     const { uid } = await useClaim('orders')
     await api.delete(`${PODS}/pod-orders`, { gracePeriodSeconds: 0 })
