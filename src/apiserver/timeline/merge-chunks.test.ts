@@ -140,7 +140,8 @@ describe('mergeUnmerged', () => {
     let start = 0
     for (const [index, { length }] of values.entries()) {
       const key = `${CHUNKS_PREFIX}${String(index).padStart(4, '0')}`
-      const value = block.subarray(start, (start += length))
+      const value = block.subarray(start, start + length)
+      start += length
       await store.transact(() => [{ put: key, value }])
       chunks.add(key, value)
     }
