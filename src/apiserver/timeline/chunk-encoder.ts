@@ -34,12 +34,12 @@ export class ChunkEncoder {
   #boundVolume: DescribedChange | undefined
 
   /** Must be called before the first record of a chunk, and when the time has changed. */
-  setTime(atMs: number): void {
-    this.#atMs = atMs
+  setTime(nowMs: number): void {
+    this.#atMs = Math.floor(nowMs)
     if (this.#startMs !== undefined) return
-    this.#startMs = atMs
+    this.#startMs = this.#atMs
     this.lines.ascii('[')
-    this.lines.integer(atMs)
+    this.lines.integer(this.#startMs)
     this.lines.ascii(']\n')
   }
 

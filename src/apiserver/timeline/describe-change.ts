@@ -315,18 +315,19 @@ const NO_KEYS: Keys = {}
 
 /** Skips the annotation of the selected node, which is one of the compared fields. */
 function compareKeys(noun: string, before: Keys = NO_KEYS, after: Keys = NO_KEYS): void {
-  /** The number of keys of `before` that `after` does not have. */
+  /** The number of keys of `before` that are not found in `after`. */
   let unmatched = 0
   for (const _ in before) unmatched++
   for (const key in after) {
-    if (before[key] === after[key]) {
-      unmatched--
+    const value = after[key]
+    if (before[key] === value) {
+      if (value !== undefined) unmatched--
       continue
     }
-    const isChanged = key in before
+    const isChanged = Object.hasOwn(before, key)
     if (isChanged) unmatched--
     if (key !== SELECTED_NODE) addChange(noun, isChanged ? CHANGED : ADDED, key)
   }
   if (unmatched === 0) return
-  for (const key in before) if (key !== SELECTED_NODE && !(key in after)) addChange(noun, REMOVED, key)
+  for (const key in before) if (key !== SELECTED_NODE && !Object.hasOwn(after, key)) addChange(noun, REMOVED, key)
 }

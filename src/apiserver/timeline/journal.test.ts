@@ -191,6 +191,21 @@ describe('the journal', () => {
     })
   })
 
+  it('PLUS-6 records which labels and annotations are added, changed and removed, whatever their names', async () => {
+    server = await createServerFixture({ journal: 'own', answers: 'stowage' })
+    const { metadata, ...body } = claim('orders')
+    await server.post(CLAIMS, { ...body, metadata: { ...metadata, labels: { kept: '1', old: '2', constructor: '3' } } })
+    const annotations = { 'volume.kubernetes.io/selected-node': 'n1', valueOf: 'a' }
+    await server.patch(`${CLAIMS}/orders`, {
+      metadata: { labels: { old: null, new: '4', constructor: '5' }, annotations },
+    })
+    await server.patch(`${CLAIMS}/orders`, { metadata: { labels: { constructor: null, toString: '6' } } })
+    expect((await changes()).slice(1).map((change) => change.changes)).toEqual([
+      ['node n1', 'annotation valueOf added', 'label constructor changed', 'label new added', 'label old removed'],
+      ['label toString added', 'label constructor removed'],
+    ])
+  })
+
   it('PLUS-6 puts the records of a commit with many writes into a separate chunk', async () => {
     server = await createServerFixture({ journal: 'own', answers: 'stowage' })
     const names = Array.from({ length: 20 }, (_, index) => `m-${index}`)

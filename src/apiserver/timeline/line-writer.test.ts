@@ -34,7 +34,7 @@ it('PLUS-6 a line writer returns texts that are next to each other in memory, un
   let end: { buffer: ArrayBufferLike; position: number } | undefined
   let blocks = 0
   let texts = ''
-  const taken: Uint8Array[] = []
+  const results: Uint8Array[] = []
   for (let index = 0; index < 2_000; index++) {
     lines.ascii(`${index} `)
     lines.ascii('x'.repeat(500))
@@ -42,12 +42,12 @@ it('PLUS-6 a line writer returns texts that are next to each other in memory, un
     if (end?.buffer !== bytes.buffer) blocks++
     else expect(bytes.byteOffset).toBe(end.position)
     end = { buffer: bytes.buffer, position: bytes.byteOffset + bytes.length }
-    taken.push(bytes)
+    results.push(bytes)
     texts += `${index} ${'x'.repeat(500)}`
   }
   expect(blocks).toBeGreaterThan(4)
   expect(blocks).toBeLessThan(12)
-  expect(Buffer.concat(taken).toString()).toBe(texts)
+  expect(Buffer.concat(results).toString()).toBe(texts)
 })
 
 it('PLUS-6 a line writer returns each text once, in memory that it does not use again', () => {
