@@ -39,7 +39,7 @@ export function maskSecrets(send: Transport, mask: SecretMask): Transport {
     mask.add(findSecrets(method.input, request))
     try {
       const response = await send(method, request, options)
-      maskTexts(reflect(method.output, response), mask)
+      if (mayHaveTexts(method.output)) maskTexts(reflect(method.output, response), mask)
       return response
     } catch (error) {
       if (!(error instanceof CsiError)) throw error
@@ -52,7 +52,7 @@ export function maskSecrets(send: Transport, mask: SecretMask): Transport {
 /** Returns the secret values of a request. */
 export function findSecrets(schema: DescMessage, request: Message): string[] {
   const message = reflect(schema, request)
-  return message.fields.flatMap((field) => {
+  return secretFieldsOf(schema).flatMap((field) => {
     if (!message.isSet(field)) return []
     if (field.fieldKind === 'map') {
       const map = message.get(field) as ReflectMap
@@ -63,6 +63,44 @@ export function findSecrets(schema: DescMessage, request: Message): string[] {
       return [...(message.get(field) as ReflectList)].flatMap((item) => findFlagSecrets(item as ReflectMessage))
     return field.fieldKind === 'message' ? findFlagSecrets(message.get(field) as ReflectMessage) : []
   })
+}
+
+/** Returns the fields that may contain a secret or mount flags. */
+function secretFieldsOf(schema: DescMessage): readonly DescField[] {
+  let fields = secretFields.get(schema)
+  if (!fields) {
+    fields = schema.fields.filter((field) => field.fieldKind === 'map' || mayHaveFlags(field))
+    secretFields.set(schema, fields)
+  }
+  return fields
+}
+
+const secretFields = new Map<DescMessage, readonly DescField[]>()
+
+/** Whether the message of the field, or each message of the list, may contain mount flags. */
+const mayHaveFlags = ({ message }: DescField): boolean =>
+  message !== undefined && containsField(message, 'mount_flags', flagTypes)
+const flagTypes = new Map<DescMessage, boolean>()
+
+/** Whether a message may contain a field called `message`. Most responses do not, and are not searched. */
+const mayHaveTexts = (schema: DescMessage): boolean => containsField(schema, 'message', textTypes)
+const textTypes = new Map<DescMessage, boolean>()
+
+/** Whether the message, or one that it contains, has a field of this name. `results` has those of earlier calls. */
+function containsField(schema: DescMessage, name: string, results: Map<DescMessage, boolean>): boolean {
+  let result = results.get(schema)
+  if (result === undefined) {
+    result = typesIn(schema).some(({ fields }) => fields.some((field) => field.name === name))
+    results.set(schema, result)
+  }
+  return result
+}
+
+/** Returns the type and those of all messages that it contains. */
+function typesIn(schema: DescMessage): readonly DescMessage[] {
+  const types = new Set([schema])
+  for (const { fields } of types) for (const { message } of fields) if (message) types.add(message)
+  return [...types]
 }
 
 /** Returns the mount flags with a value and, if the name of the flag suggests a credential, also the value alone. */
@@ -128,4 +166,14 @@ function redactFields(message: ReflectMessage): void {
   }
 }
 
-const isSecret = (field: DescField) => getOption(field, csi_secret)
+/** Cached, because reading an option of a field decodes it. */
+function isSecret(field: DescField): boolean {
+  let result = secretOptions.get(field)
+  if (result === undefined) {
+    result = getOption(field, csi_secret)
+    secretOptions.set(field, result)
+  }
+  return result
+}
+
+const secretOptions = new Map<DescField, boolean>()
