@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { cloneChanged } from './clone-changed.ts'
+import { cloneChanged } from './clone.ts'
 
 describe('cloneChanged', () => {
   const previous = { labels: { a: '1' }, list: [{ b: 2 }], spec: { size: 1, source: { path: '/a' } } }
