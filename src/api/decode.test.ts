@@ -148,6 +148,43 @@ describe('decode', () => {
     expect(JSON.stringify(first)).toBe(JSON.stringify(second))
   })
 
+  it('returns present and required fields in the order of the declaration, at all levels, for any order of the input', () => {
+    const shuffled = <T extends object>(value: fc.Arbitrary<T>) =>
+      value.chain((record) => fc.shuffledSubarray(Object.entries(record), { minLength: 0 }).map(Object.fromEntries))
+    const anInner = shuffled(
+      fc.record({ name: fc.constant('n'), count: fc.constantFrom(0, 1), on: fc.boolean(), unknown: fc.constant(1) }),
+    )
+    const needy = object('test.Needy', 'Needy.', {
+      first: opt(1, string, 'First.'),
+      second: req(2, inner, 'Second.'),
+      third: opt(3, list(inner), 'Third.'),
+      fourth: req(4, map(string), 'Fourth.'),
+      fifth: req(5, string, 'Fifth.'),
+    })
+    const aNeedy = shuffled(
+      fc.record({
+        first: fc.constantFrom('', null, 'f'),
+        second: fc.option(anInner),
+        third: fc.array(anInner, { maxLength: 2 }),
+        fourth: fc.constantFrom(null, {}, { k: 'v' }),
+        fifth: fc.constantFrom('', 'x'),
+      }),
+    )
+    const declaredOrder = (type: typeof needy | typeof inner, value: object) =>
+      Object.keys(type.fields).filter((name) => Object.hasOwn(value, name))
+    fc.assert(
+      fc.property(aNeedy, (value) => {
+        const decodedObject = decode(needy, value).object
+        expect(Object.keys(decodedObject)).toEqual(declaredOrder(needy, decodedObject))
+        expect(decodedObject).toMatchObject({ second: {}, fourth: {}, fifth: value.fifth ?? '' })
+        for (const innerObject of [decodedObject.second, ...(decodedObject.third ?? [])]) {
+          expect(Object.keys(innerObject)).toEqual(declaredOrder(inner, innerObject))
+          expect(innerObject).toHaveProperty('name')
+        }
+      }),
+    )
+  })
+
   it('SYS-10 treats `__proto__` as an ordinary key', () => {
     const { object: decodedObject } = decodeOuter(JSON.parse('{"labels":{"__proto__":"x"},"__proto__":{"title":"no"}}'))
     expect(Object.keys(decodedObject.labels ?? {})).toEqual(['__proto__'])

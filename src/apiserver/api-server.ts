@@ -258,7 +258,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     const authentication = options.authenticator.authenticate({ authorization, clientCert })
     if (authentication.is === 'rejected') throw apiErrorOf(authentication.status)
     const { user } = authentication
-    const impersonationHeaders = request.headerNames().filter((name) => name.startsWith('impersonate-'))
+    const impersonationHeaders = request.headerNames().filter(isImpersonationHeader)
     return impersonationHeaders.length === 0 ? { user } : { user, impersonationHeaders }
   }
 
@@ -429,3 +429,5 @@ const rootPaths = ({ groups }: Resources, issuerPaths: readonly string[]): strin
     '/readyz',
     '/version',
   ].sort()
+
+const isImpersonationHeader = (name: string): boolean => name.startsWith('impersonate-')

@@ -144,6 +144,33 @@ describe('a cache', () => {
     expect(notifications.filter((line) => line.includes('a='))).toEqual(['+a=0', '~a=0→1', '~a=1→2'])
   })
 
+  it('does not reduce the object of an event that it already has', async () => {
+    const { clock, serverClient } = await startCache()
+    const reducedVersions: string[] = []
+    const cache = createCache({
+      client: serverClient,
+      kind: configMapKind,
+      clock,
+      random: () => 0.5,
+      reduce: (object) => {
+        reducedVersions.push(object.metadata.resourceVersion)
+        return object
+      },
+    })
+    const abort = new AbortController()
+    const cacheRun = cache.run(abort.signal)
+    stops.push(() => cacheRun)
+    await serverClient.create(configMapKind, aConfigMap('a'))
+    await waitUntil(clock, () => cache.size === 1)
+    const ownWrite = serverClient.patch(configMapKind, ref('a'), valuePatch('1'))
+    cache.applyWriteResult(await ownWrite)
+    const later = await serverClient.patch(configMapKind, ref('a'), valuePatch('2'))
+    await waitUntil(clock, () => cache.get(ref('a'))?.metadata.resourceVersion === later.metadata.resourceVersion)
+    abort.abort()
+    expect(reducedVersions).toEqual([...new Set(reducedVersions)])
+    expect(reducedVersions).toContain((await ownWrite).metadata.resourceVersion)
+  })
+
   it('finds existing and changed objects by index, and throws for an unknown index', async () => {
     const { clock, serverClient, cache } = await startCache()
     await serverClient.create(configMapKind, aConfigMap('a', 'red'))

@@ -83,9 +83,26 @@ export const bodyOfValue = (value: unknown): RequestBody => bodyOfAnyType(parsed
 export const parsedValue = (value: unknown): ParsedBody => ({ value, keyCount: undefined, duplicates: NO_DUPLICATES })
 const NO_DUPLICATES = (): readonly string[] => []
 
-function bodyOfAnyType(parsedBody: ParsedBody): RequestBody {
-  const { apiVersion, kind } = isRecord(parsedBody.value) ? parsedBody.value : {}
-  return { apiVersion, kind, readAs: () => parsedBody }
+const bodyOfAnyType = (parsedBody: ParsedBody): RequestBody => new BodyOfAnyType(parsedBody)
+
+/** A body that is parsed without its type. */
+class BodyOfAnyType implements RequestBody {
+  readonly apiVersion: unknown
+  readonly kind: unknown
+  readonly #parsedBody: ParsedBody
+
+  constructor(parsedBody: ParsedBody) {
+    const { value } = parsedBody
+    if (isRecord(value)) {
+      this.apiVersion = value.apiVersion
+      this.kind = value.kind
+    }
+    this.#parsedBody = parsedBody
+  }
+
+  readAs(): ParsedBody {
+    return this.#parsedBody
+  }
 }
 
 export const mediaType = (contentType: string | undefined): string =>
@@ -171,16 +188,22 @@ export function decodeAs<T>(
     if (error instanceof DecodeError) throw badRequest(`${subject} cannot be handled: ${error.message}`)
     throw error
   }
-  if (validation === 'Ignore') return { object: decodeResult.object, warnings: [] }
-  const findings = decodeResult.unknownFields.map((path) => `unknown field "${path}"`)
-  if (keyCount === undefined || keyCount !== decodeResult.keyCount) {
-    for (const path of duplicates()) findings.push(`duplicate field "${path}"`)
+  if (validation === 'Ignore') return { object: decodeResult.object, warnings: NO_FINDINGS }
+  const duplicateFields = keyCount === undefined || keyCount !== decodeResult.keyCount ? duplicates() : NO_FINDINGS
+  if (decodeResult.unknownFields.length === 0 && duplicateFields.length === 0) {
+    return { object: decodeResult.object, warnings: NO_FINDINGS }
   }
-  if (findings.length > 0 && validation === 'Strict') {
+  const findings = [
+    ...decodeResult.unknownFields.map((path) => `unknown field "${path}"`),
+    ...duplicateFields.map((path) => `duplicate field "${path}"`),
+  ]
+  if (validation === 'Strict') {
     throw badRequest(`${subject} cannot be handled: strict decoding error: ${findings.join(', ')}`)
   }
   return { object: decodeResult.object, warnings: findings }
 }
+
+const NO_FINDINGS: readonly string[] = []
 
 const describeResource = (resource: Resource): string => `${resource.kind.kind} in version "${resource.version}"`
 
