@@ -255,7 +255,8 @@ function decodeList(item: Type, value: unknown, context: DecodeContext): unknown
 function decodeMap(type: MapType, value: unknown, context: DecodeContext): Record<string, unknown> {
   if (!isRecord(value)) throw mismatch(context, 'an object', value)
   const object: Record<string, unknown> = {}
-  const names = Object.keys(value).sort()
+  const names = Object.keys(value)
+  if (names.length > 1) names.sort()
   context.addValues(names.length)
   for (const name of names) {
     context.keyCount++

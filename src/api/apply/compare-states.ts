@@ -48,17 +48,21 @@ function compareValues(shape: Shape, oldValue: DeclaredValue, newValue: Declared
       compareObjects(shape, oldValue, newValue, walk)
       return
     case 'map':
-      for (const key of Object.keys(oldValue)) {
-        compareAt(shape.value, fieldElement(key), oldValue[key], ownProperty(newValue, key), walk)
+      // Plain data inherits no enumerable fields.
+      for (const key in oldValue) {
+        const newField = ownProperty(newValue, key)
+        if (oldValue[key] !== newField) compareAt(shape.value, fieldElement(key), oldValue[key], newField, walk)
       }
-      for (const key of Object.keys(newValue)) {
+      for (const key in newValue) {
         if (!Object.hasOwn(oldValue, key)) compareAt(shape.value, fieldElement(key), undefined, newValue[key], walk)
       }
       return
     case 'set':
+      if (jsonEquals(oldValue, newValue)) return // an update copies also the lists that do not change
       compareKeyedItems({ is: 'leaf' }, indexByKey(oldValue, valueElement), indexByKey(newValue, valueElement), walk)
       return
     case 'items':
+      if (jsonEquals(oldValue, newValue)) return
       compareKeyedItems(shape.item, indexByKey(oldValue, shape.keyOf), indexByKey(newValue, shape.keyOf), walk)
       return
   }
