@@ -70,8 +70,9 @@ function freezeAsDecoded<T extends object>(value: T): T {
 
 /**
  * Decodes entries, with a cache by revision and key. A hit also compares the bytes: transactions read uncommitted entries
- * of their group commit, and if the commit fails, other entries receive the same revisions. `recentObjects` finds by identity the
- * entries that the transactions of a group commit and the watchers of its events decode repeatedly, without a text as key.
+ * of their group commit, and if the commit fails, other entries receive the same revisions. `recentObjects` finds by the identity of
+ * their bytes the entries that the transactions of a group commit, its response and the watchers of its events decode, without a text
+ * as key.
  */
 export function createStoredObjects(clock: Pick<Clock, 'after'>, entriesMax = CACHED_ENTRIES_MAX) {
   const cache = new ExpiringCache<string, DecodedEntry>({
@@ -84,7 +85,7 @@ export function createStoredObjects(clock: Pick<Clock, 'after'>, entriesMax = CA
       recentObjects.evictOld()
     },
   })
-  const recentObjects = new LruCache<Entry, Shared>(Math.min(RECENT_ENTRIES_MAX, entriesMax))
+  const recentObjects = new LruCache<Uint8Array, Shared>(Math.min(RECENT_ENTRIES_MAX, entriesMax))
   /** Large objects are kept only until a few others have been decoded. */
   const recentLargeEntries: ({ readonly entry: Entry; readonly object: Shared } | undefined)[] = []
   let oldestIndex = 0
@@ -116,11 +117,13 @@ export function createStoredObjects(clock: Pick<Clock, 'after'>, entriesMax = CA
      */
     decodeOnce: (entry: Entry): Shared => recentObjects.get(entry) ?? findCached(entry) ?? decodeStored(entry),
     decode(entry: Entry): Shared {
-      const recentObject = recentObjects.get(entry)
-      if (recentObject) return recentObject
-      if (entry.value.length > CACHED_BYTES_MAX) return decodeLarge(entry)
+      const { value, modRevision } = entry
+      const recentObject = recentObjects.get(value)
+      // A transaction that is repeated after a failed commit may store the same bytes with another revision.
+      if (recentObject && Number(recentObject.metadata.resourceVersion) === modRevision) return recentObject
+      if (value.length > CACHED_BYTES_MAX) return decodeLarge(entry)
       const object = decodeWithCache(entry)
-      recentObjects.set(entry, object)
+      recentObjects.set(value, object)
       replaceOldestLarge(undefined)
       return object
     },
