@@ -7,6 +7,12 @@ import type { Shared } from '../objects/stored-object.ts'
 import type { WriteTarget } from '../objects/write-verb.ts'
 import type { AdmissionRequest } from './admission.ts'
 
+/** The request of a write that is being planned: between `mutate` and `validate` the verb sets the objects in stored form. */
+export interface PlannedAdmissionRequest extends AdmissionRequest {
+  object?: AnyObject
+  resultingObject?: AnyObject
+}
+
 export function admissionRequest(
   deps: ObjectDeps,
   view: TransactionView,
@@ -18,7 +24,7 @@ export function admissionRequest(
     oldObject,
     resultingObject,
   }: Pick<AdmissionRequest, 'operation' | 'name' | 'object' | 'oldObject' | 'resultingObject'>,
-): AdmissionRequest {
+): PlannedAdmissionRequest {
   return {
     operation,
     name,

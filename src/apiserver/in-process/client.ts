@@ -49,17 +49,19 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo, authorizer?: A
   }
   const targetOf = (write: CommitWrite, options: WriteOptions): WriteTarget => {
     const { kind, do: verb } = write
-    const { namespace = '', name = '' } = 'object' in write ? write.object.metadata : write.ref
+    const { namespace: objectNamespace = '', name = '' } = 'object' in write ? write.object.metadata : write.ref
     const resource = resourceOf(kind)
-    const address = { namespace: kind.namespaced ? namespace : '', subresource: options.subresource ?? '' }
+    const namespace = kind.namespaced ? objectNamespace : ''
+    const { subresource = '' } = options
     // The path of a create has no name, except that of a subresource such as pods/binding.
-    const hasNameInPath = verb !== 'create' || address.subresource !== ''
-    const route = routeOf(resource, verb, { ...address, name: hasNameInPath ? name : '' })
+    const hasNameInPath = verb !== 'create' || subresource !== ''
+    const route = routeOf(resource, verb, { namespace, name: hasNameInPath ? name : '', subresource })
     authorize(route)
     checkStoredScope(resource, route)
     return {
       resource,
-      ...address,
+      namespace,
+      subresource,
       name,
       user,
       dryRun: options.dryRun ?? false,

@@ -12,10 +12,11 @@ import type { TransactionView } from '../../store/index.ts'
 import { admissionRequest } from '../admission/admission-request.ts'
 import { decodeObjectBody, type RequestBody } from '../http/body.ts'
 import type { FieldValidation } from '../http/options.ts'
+import { objectKey } from '../keys.ts'
 import { trackCreatedObject } from '../objects/managed-fields.ts'
 import { type AnyObject, type ObjectDeps, putOf, ruleContext, storedObjectOf } from '../objects/object-deps.ts'
 import { encodeStored } from '../objects/stored-object.ts'
-import { keyOf, type WritePlan, type WriteTarget, type WriteVerb } from '../objects/write-verb.ts'
+import type { WritePlan, WriteTarget, WriteVerb } from '../objects/write-verb.ts'
 import { bindVerb } from './bind.ts'
 import { evictVerb } from './evict.ts'
 import { unencodedPlan } from './unencoded-put.ts'
@@ -88,8 +89,10 @@ export function planCreate(
   if (errors.hasErrors) throw invalid(kind, name, errors.list)
 
   const storedObject = storedObjectOf(resource, object)
-  const admissionWrites = deps.admission.validate({ ...request, object: storedObject, resultingObject: storedObject })
-  const key = keyOf({ ...target, name })
+  request.object = storedObject
+  request.resultingObject = storedObject
+  const admissionWrites = deps.admission.validate(request)
+  const key = objectKey(resource.storedKind, target.namespace, name)
   // Check the name last, as Kubernetes does: an invalid object is rejected as invalid even if its name is taken.
   if (view.get(key)) throw alreadyExists(resource, name)
   const warnings = [...droppedWarnings, ...(kind.warnings?.(object, undefined) ?? [])]
@@ -131,7 +134,7 @@ function chooseName(deps: ObjectDeps, target: WriteTarget, object: KubeObject, v
   if (name || !prefix) return name ?? ''
   for (let attempt = 0; attempt < GENERATED_NAME_ATTEMPTS_MAX; attempt++) {
     const candidate = generateName(prefix, deps.random)
-    if (!view.get(keyOf({ ...target, name: candidate }))) return candidate
+    if (!view.get(objectKey(target.resource.storedKind, target.namespace, candidate))) return candidate
   }
   throw generatedNameExists(target.resource, prefix)
 }

@@ -156,7 +156,9 @@ function planChange(
   }
   newObject = storedObjectOf(resource, newObject)
   const remainingObject = isRemovable(newObject) ? undefined : newObject
-  const admissionWrites = deps.admission.validate({ ...request, object: newObject, resultingObject: remainingObject })
+  request.object = newObject
+  request.resultingObject = remainingObject
+  const admissionWrites = deps.admission.validate(request)
   const warnings = [...droppedWarnings, ...(kind.warnings?.(newObject, old) ?? [])]
   const key = keyOf(target)
   const change = { before: old, after: newObject }
