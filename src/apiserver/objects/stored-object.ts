@@ -89,6 +89,11 @@ export function createStoredObjects(clock: Pick<Clock, 'after'>, entriesMax = CA
   /** Large objects are kept only until a few others have been decoded. */
   const recentLargeEntries: ({ readonly entry: Entry; readonly object: Shared } | undefined)[] = []
   let oldestIndex = 0
+  const findRecent = ({ value, modRevision }: Entry): Shared | undefined => {
+    const recentObject = recentObjects.get(value)
+    // A transaction that is repeated after a failed commit may store the same bytes with another revision.
+    return recentObject && Number(recentObject.metadata.resourceVersion) === modRevision ? recentObject : undefined
+  }
   const findCached = (entry: Entry): Shared | undefined => {
     const cachedEntry = cache.get(idOf(entry))
     return cachedEntry && sameBytes(cachedEntry.value, entry.value) ? cachedEntry.object : undefined
@@ -115,12 +120,11 @@ export function createStoredObjects(clock: Pick<Clock, 'after'>, entriesMax = CA
      * Decodes an entry of a list that is read once, without adding it to the caches. They would keep the value of each entry until
      * 2,000 others are decoded, so that V8 moves it to the old generation and frees it only in a full collection.
      */
-    decodeOnce: (entry: Entry): Shared => recentObjects.get(entry) ?? findCached(entry) ?? decodeStored(entry),
+    decodeOnce: (entry: Entry): Shared => findRecent(entry) ?? findCached(entry) ?? decodeStored(entry),
     decode(entry: Entry): Shared {
-      const { value, modRevision } = entry
-      const recentObject = recentObjects.get(value)
-      // A transaction that is repeated after a failed commit may store the same bytes with another revision.
-      if (recentObject && Number(recentObject.metadata.resourceVersion) === modRevision) return recentObject
+      const { value } = entry
+      const recentObject = findRecent(entry)
+      if (recentObject) return recentObject
       if (value.length > CACHED_BYTES_MAX) return decodeLarge(entry)
       const object = decodeWithCache(entry)
       recentObjects.set(value, object)

@@ -12,7 +12,7 @@ import {
 } from '../../store/index.ts'
 import type { ObjectDeps } from '../objects/object-deps.ts'
 import { decodeStored, type Shared, type StoredObjects } from '../objects/stored-object.ts'
-import { keyOf, type WriteResult, type WriteVerb } from '../objects/write-verb.ts'
+import { keyOf, type WritePlan, type WriteResult, type WriteVerb } from '../objects/write-verb.ts'
 import { withQuotaEvents } from '../quota-events.ts'
 import type { PlannedChange } from '../timeline/journal.ts'
 import { planWrite, transactJournaled } from './execute.ts'
@@ -49,6 +49,7 @@ interface PlannedStep extends PlannedChange {
 // This file and the files of the verbs have few closures per write: V8 drops the optimized code of a closure in each full
 // garbage collection, because no closure is alive then, and compiles it again.
 function planCommit(deps: ObjectDeps, verbs: readonly WriteVerb[], view: TransactionView): PlannedCommit {
+  if (verbs.length === 1) return planSingleWrite(deps, verbs[0]!, view)
   const overlay = new Overlay(view, deps.objects)
   const overlayDeps: ObjectDeps = { ...deps, objects: overlay.objects }
   const changes: PlannedStep[] = []
@@ -60,6 +61,16 @@ function planCommit(deps: ObjectDeps, verbs: readonly WriteVerb[], view: Transac
     }
   }
   return { writes: overlay.writes(), changes }
+}
+
+/** Plans the write without an overlay, because no other write of the commit depends on it. */
+function planSingleWrite(deps: ObjectDeps, verb: WriteVerb, view: TransactionView): PlannedCommit {
+  try {
+    const step = plannedStep(verb, planWrite(deps, verb, view))
+    return { writes: step.plan.writes, changes: [step] }
+  } catch (error) {
+    throw commitWriteFailed(error, 0)
+  }
 }
 
 function resultsOf({ writes, changes }: PlannedCommit, revisions: readonly Revision[]): WriteResult[] {
@@ -86,12 +97,15 @@ const nameOf = (verb: WriteVerb): string | undefined =>
   verb.target.name || (verb.do === 'create' ? verb.body.metadata.name : undefined)
 
 function planStep(deps: ObjectDeps, verb: WriteVerb, overlay: Overlay, followed: boolean): PlannedStep {
-  const { target } = verb
   const plan = planWrite(deps, verb, overlay, followed)
   const { writes } = plan
-  const [objectWrite] = writes
-  if (objectWrite) overlay.checkNotRecreated(objectWrite)
+  if (writes[0]) overlay.checkNotRecreated(writes[0])
   for (const write of writes) overlay.apply(write)
+  return plannedStep(verb, plan)
+}
+
+function plannedStep({ target }: WriteVerb, plan: WritePlan): PlannedStep {
+  const objectWrite = plan.writes[0]
   return { key: objectWrite ? keyOfWrite(objectWrite) : keyOf(target), target, plan }
 }
 
