@@ -116,6 +116,21 @@ describe('a work queue', () => {
     })
   })
 
+  it('lets other work run between many reconciles that wait for nothing', async () => {
+    const { queue, processedKeys, run, abort } = createHarness({ workers: 10 })
+    for (let number = 0; number < 1_000; number++) queue.add(`key-${number}`)
+    const queueRun = run()
+    const counts: number[] = []
+    do {
+      await nextTurn()
+      counts.push(processedKeys.length)
+    } while (processedKeys.length < 1_000)
+    const steps = counts.map((count, turn) => count - (counts[turn - 1] ?? 0))
+    expect(Math.max(...steps)).toBeLessThanOrEqual(200)
+    abort.abort()
+    await queueRun
+  })
+
   it('processes at most as many keys concurrently as it has workers', async () => {
     const { queue, run, abort } = createHarness({ workers: 3 })
     let finish = () => {}

@@ -136,6 +136,11 @@ interface WorkQueueStats {
 }
 
 const WORKERS = 10
+/**
+ * After this many reconciles have started, the event loop gets a turn. After a restart most of them wait for nothing: 100,000 in a row
+ * delayed requests by seconds.
+ */
+const RECONCILES_PER_TURN = 200
 const BACKOFF: Backoff = { baseMs: 50, maxMs: 300_000 }
 const RETRIES_PER_SECOND = 50
 const RETRY_BURST = 500
@@ -560,6 +565,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     })
     const share = options.workerBudget?.join(wakeUp)
     const tryTakeWorker = () => runningReconciles.size < workers && (share?.tryTake() ?? true)
+    let startedCount = 0
     try {
       while (!signal.aborted) {
         nextItem ??= takeReadyItem()
@@ -572,6 +578,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
             wake?.()
           })
           runningReconciles.add(itemRun)
+          if (++startedCount % RECONCILES_PER_TURN === 0) await clock.nextTurn()
           continue
         }
         await new Promise<void>((resolve) => {
