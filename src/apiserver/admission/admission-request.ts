@@ -8,7 +8,7 @@ import type { WriteTarget } from '../objects/write-verb.ts'
 import type { AdmissionRequest } from './admission.ts'
 
 /** The request of a write that is being planned: between `mutate` and `validate` the verb sets the objects in stored form. */
-export interface PlannedAdmissionRequest extends AdmissionRequest {
+interface PlannedAdmissionRequest extends AdmissionRequest {
   object?: AnyObject
   resultingObject?: AnyObject
 }
