@@ -264,6 +264,10 @@ export async function serve(options: ServeOptions): Promise<void> {
         inProcessProvisioners,
         signal: stop.signal,
       })
+      if (process.env.WU_CLAIMS !== '0') {
+        const { warmUp } = await import('../warm-up/warm-up.ts')
+        void warmUp({ clock, random, gates, signal: stop.signal }).catch((error) => console.error(error))
+      }
       await Promise.race([waitUntilStopped(signal, store), components.firstExit])
       log.info({}, 'stopping; waiting for requests in flight')
     } finally {
