@@ -32,6 +32,7 @@ const url = pathToFileURL(file).href
 const text = readFileSync(file)
 const script = new Script(text.toString('latin1'), { filename: url })
 const flags = ['--data-dir', dataDir, '--listen', '127.0.0.1:0', '--nodes', '0', '--no-console', '--driver', socket]
+flags.push('--warm-up', 'off')
 process.argv = [process.argv[0], file, 'up', ...flags]
 script.runInThisContext()(createRequire(url), url)
 

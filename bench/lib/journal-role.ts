@@ -273,6 +273,7 @@ const optionsOf = ({
   tracesUrl: undefined,
   encryptionProviderConfig: undefined,
   runsControllers: true,
+  warmsUp: false,
   volumesDir: undefined,
   drivers: [{ is: 'socket', path: driverSocket }],
   nodes: 0,

@@ -32,28 +32,47 @@ const CLIENT_ERROR_STATUSES: Readonly<Record<string, string>> = {
 }
 const DRAIN_MS_MAX = 10_000
 
-export interface HttpsListenerOptions {
+export interface HttpsServerOptions {
   readonly handle: (request: ApiRequest) => Promise<ApiResponse>
   readonly pki: Pick<Pki, 'caCert' | 'servingCert' | 'servingKey'>
-  readonly host: string
-  readonly port: number
   readonly clock: Clock
   readonly log: Logger
   /** Default: REQUEST_TIMEOUT_MS. */
   readonly requestTimeoutMs?: number
 }
 
-export interface HttpsListener {
+export interface HttpsListenerOptions extends HttpsServerOptions {
   readonly host: string
   readonly port: number
+}
+
+export interface HttpsListener extends Pick<HttpsServer, 'setCertificates' | 'stop'> {
+  readonly host: string
+  readonly port: number
+}
+
+export interface HttpsServer {
+  /** Listens on a TCP port, or on a Unix socket. */
+  listen(address: ListenTarget): Promise<void>
+  /** Returns the port. Port 0 chooses a free one. */
+  port(): number
   /** Replaces the certificates for new connections. Throws if the certificate does not belong to the key. */
-  setCertificates(pki: HttpsListenerOptions['pki']): void
+  setCertificates(pki: HttpsServerOptions['pki']): void
   /** Resolves after the last connection is closed. */
   stop(): Promise<void>
 }
 
-export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsListener> {
-  const { handle, pki, host, port, clock, log, requestTimeoutMs = REQUEST_TIMEOUT_MS } = options
+export async function listenHttps({ host, port, ...options }: HttpsListenerOptions): Promise<HttpsListener> {
+  const server = createHttpsServer(options)
+  await server.listen({ host, port })
+  return { host, port: server.port(), setCertificates: server.setCertificates, stop: server.stop }
+}
+
+type ListenTarget = { readonly host: string; readonly port: number } | { readonly path: string }
+
+/** Creates the server of the listener, which does not listen yet. */
+export function createHttpsServer(options: HttpsServerOptions): HttpsServer {
+  const { handle, pki, clock, log, requestTimeoutMs = REQUEST_TIMEOUT_MS } = options
   const streams = new Set<ServerResponse>()
   const pendingBytes = createPendingBytes(RESPONSE_BYTES_TOTAL_MAX, (bytes) =>
     log.debug({ bytes }, 'closed the connection of a client that does not read its response'),
@@ -138,13 +157,13 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
     else sliceSender.send(outgoing, body, response.turn)
   }
 
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => reject(explainListenError(error, host, port)))
-    server.listen(port, host, resolve)
-  })
   return {
-    host,
-    port: (server.address() as AddressInfo).port,
+    listen: (target) =>
+      new Promise<void>((resolve, reject) => {
+        server.once('error', (error: NodeJS.ErrnoException) => reject(explainListenError(error, target)))
+        server.listen(target, resolve)
+      }),
+    port: () => (server.address() as AddressInfo).port,
     setCertificates: (newPki) => server.setSecureContext(servingTlsOptions(newPki)),
     stop: () => {
       isStopping = true
@@ -254,7 +273,9 @@ class ResponseSink implements StreamSink {
   }
 }
 
-function explainListenError(error: NodeJS.ErrnoException, host: string, port: number): Error {
+function explainListenError(error: NodeJS.ErrnoException, target: ListenTarget): Error {
+  if ('path' in target) return error
+  const { host, port } = target
   if (error.code === 'EADDRINUSE') {
     return new Error(
       `Cannot listen on ${host}:${port}: the address is in use. Stop the other program, or choose another address with --listen HOST:PORT.`,

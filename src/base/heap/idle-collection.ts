@@ -28,6 +28,8 @@ const BUSY_UTILIZATION = 0.1
 const IDLE_UTILIZATION = 0.05
 /** A release stops the process for several collections. A larger heap is only compacted. */
 const RELEASED_BYTES_MAX = 256 * 1024 * 1024
+/** Compaction stops the process. A larger heap is not compacted on request. */
+const SMALL_HEAP_BYTES_MAX = 128 * 1024 * 1024
 
 /** The ways to collect garbage: `compact` moves the remaining objects together; `release` also gives up compiled code and spare pages. */
 export type Collection = 'compact' | 'release'
@@ -74,6 +76,13 @@ export function collectGarbageWhenIdle(options: IdleCollectionOptions): void {
     clock.after(CHECK_MS, check)
   }
   clock.after(CHECK_MS, check)
+}
+
+/** Returns the memory of work that is complete to the kernel, if the heap is small. */
+export async function compactSmallHeap(): Promise<void> {
+  if (getHeapStatistics().total_heap_size > SMALL_HEAP_BYTES_MAX) return
+  await collectGarbage('compact')
+  trimMalloc()
 }
 
 const PROCESSOR_TIME_FACTOR = 2

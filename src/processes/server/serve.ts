@@ -8,6 +8,7 @@ import { parseFeatureGates } from '../../api/feature-gates.ts'
 import type { ExpansionQuota } from '../../api/kind.ts'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
 import {
+  type ApiRequest,
   createApiServer,
   createBuiltIns,
   createJournal,
@@ -96,6 +97,8 @@ export interface ServeOptions {
   readonly encryptionProviderConfig: string | undefined
   /** Whether controllers run in this process. */
   readonly runsControllers: boolean
+  /** Whether to compile hot code in the background after the start. */
+  readonly warmsUp: boolean
   /** Directory for the volumes of the class "directory". Default: in dataDir. */
   readonly volumesDir: string | undefined
   /** The CSI drivers given with --driver. */
@@ -199,13 +202,19 @@ export async function serve(options: ServeOptions): Promise<void> {
     access.auditing.registerMetrics(server.metrics.registry)
     const bootstrap = server.health.addReadiness('bootstrap')
     addStoreChecks(server.health, store, { isStoreShared })
-    const listener = await listenHttps({ handle: server.handle, pki, ...options.listen, clock, log })
+    let lastRequestMs = Number.NEGATIVE_INFINITY
+    const handle = (request: ApiRequest) => {
+      lastRequestMs = clock.monotonicMs()
+      return server.handle(request)
+    }
+    const listener = await listenHttps({ handle, pki, ...options.listen, clock, log })
     url = urlOf(listener)
     // The first part to end stops the others.
     const stop = new AbortController()
     setMaxListeners(0, stop.signal) // every watch of every controller adds a listener
     let components: RunningComponents | undefined
     let service: PublishedService | undefined
+    let warmUpEnd: Promise<void> | undefined
     try {
       await createBuiltIns(server.objects, volumesRoot ? [directoryClass(nodeCount === 0 && !hasDrivers)] : [])
       const client = inProcessClient(server.objects, SYSTEM_USER)
@@ -264,16 +273,17 @@ export async function serve(options: ServeOptions): Promise<void> {
         inProcessProvisioners,
         signal: stop.signal,
       })
-      if (process.env.WU_CLAIMS !== '0') {
+      if (options.warmsUp) {
         const { warmUp } = await import('../warm-up/warm-up.ts')
-        void warmUp({ clock, random, gates, signal: stop.signal }).catch((error) => console.error(error))
+        warmUpEnd = warmUp({ ...options, gates, pki, lastRequestMs: () => lastRequestMs, signal: stop.signal })
       }
       await Promise.race([waitUntilStopped(signal, store), components.firstExit])
       log.info({}, 'stopping; waiting for requests in flight')
     } finally {
       bootstrap.fail('the server is shutting down')
       stop.abort(signal.reason)
-      await stopWithin({ ...components?.stop(), requests: listener.stop(), service: service?.stop() }, { clock, log })
+      const parts = { ...components?.stop(), requests: listener.stop(), service: service?.stop(), warmUp: warmUpEnd }
+      await stopWithin(parts, { clock, log })
       await stopWithin({ audit: access.auditing.close(), operations: operations.close() }, { clock, log })
     }
   } finally {

@@ -1,18 +1,27 @@
-// A cluster that exists only in memory, for the warm-up: an API server, the controllers and a CSI driver, composed as `stowage up` composes
-// them, with their own store, metrics, journal and audit events.
+// A cluster for the warm-up, which exists only in memory: an API server, the controllers and a CSI driver, composed as `stowage up` composes
+// them, with a store, metrics, journal and audit of their own. Functions of the same source text share type feedback and
+// machine code, so that work of this cluster also compiles the code of the real one.
+import { setMaxListeners } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Registry } from 'prom-client'
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
 import {
   createApiServer,
   createAudit,
+  createAuthenticator,
   createBootstrapRoles,
   createBuiltIns,
+  createHttpsServer,
   createJournal,
   createRbac,
   defaultAuditPolicy,
   inProcessClient,
+  limitEvents,
   openOperationBoard,
+  type Pki,
   parseRuntimeConfig,
   SYSTEM_USER,
   standardAdmission,
@@ -24,50 +33,65 @@ import { createClientMetrics, createOperationRegistry } from '../../runtime/inde
 import { openMemoryStore } from '../../store/index.ts'
 import { runControllers } from '../controllers.ts'
 import { createComponentClients } from '../server/component-clients.ts'
-import { connectSyntheticDriver, SYNTHETIC_DRIVER } from './synthetic-driver.ts'
+import { cancellableClock } from './cancellable-clock.ts'
+import { serveSyntheticDriver } from './synthetic-driver.ts'
+import { connectSyntheticUser, type SyntheticUser } from './synthetic-user.ts'
 
 export interface SyntheticClusterOptions {
+  readonly gates: FeatureGates
+  /** The credentials of the real server, which need not be generated again. */
+  readonly pki: Pick<Pki, 'caCert' | 'servingCert' | 'servingKey' | 'admin'>
   readonly clock: Clock
   readonly random: Random
-  readonly gates: FeatureGates
+  /** Ends the use of the cluster early. */
   readonly signal: AbortSignal
+  /** The connections of its user. */
+  readonly connections: number
 }
 
-export interface SyntheticCluster {
-  /** Creates claims at once. Resolves when all are bound. */
-  createClaims(count: number): Promise<void>
-  stop(): Promise<void>
-}
-
-const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
-const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
-const CLASS = 'synthetic'
-
-export async function openSyntheticCluster(options: SyntheticClusterOptions): Promise<SyntheticCluster> {
-  const { random, gates } = options
-  const clock = options.clock
-  const log = silentLog
+/** Starts the cluster, calls `use` with its user, and stops the cluster. Rejects if the signal is aborted. */
+export async function withSyntheticCluster(
+  options: SyntheticClusterOptions,
+  use: (user: SyntheticUser) => Promise<void>,
+): Promise<void> {
+  const { clock, cancelTimers } = cancellableClock(options.clock)
   const stop = new AbortController()
-  const signal = AbortSignal.any([options.signal, stop.signal])
+  setMaxListeners(0, stop.signal) // every watch of every controller adds a listener
+  const closers: (() => unknown)[] = []
+  try {
+    await runCluster({ ...options, clock, stop: stop.signal, closers }, use)
+  } finally {
+    stop.abort()
+    for (const close of closers.reverse()) await close()
+    cancelTimers()
+  }
+}
+
+interface RunOptions extends SyntheticClusterOptions {
+  readonly stop: AbortSignal
+  /** Receives the functions that close the parts, in the order of their creation. */
+  readonly closers: (() => unknown)[]
+}
+
+async function runCluster(options: RunOptions, use: (user: SyntheticUser) => Promise<void>): Promise<void> {
+  const { clock, random, gates, pki, connections, stop: signal, closers } = options
+  const common = { clock, random, log: silentLog, signal }
   const store = await openMemoryStore({ clock })
-  const rbac = createRbac({ store, clock, log })
+  closers.push(() => store.close())
+  const rbac = createRbac({ store, clock, log: silentLog })
   const journal = createJournal({ clock, random, isStoreShared: false })
   const operations = await openOperationBoard({ clock, onActivities: journal.addActivities })
+  closers.push(() => operations.close())
   const server = createApiServer({
+    ...common,
     store,
     operations,
     journal,
-    clock,
-    random,
-    log,
     kinds: ALL_KINDS,
     gates,
     runtimeConfig: parseRuntimeConfig('', ALL_KINDS),
     version: versionInfo(),
-    authenticator: {
-      authenticate: () => ({ is: 'authenticated', user: SYSTEM_USER }),
-      authenticateToken: () => undefined,
-    },
+    authenticator: createAuthenticator({ caCert: pki.caCert, tokenAuthenticators: [], apiAudiences: [], clock }),
     authorizer: rbac.authorizer,
     admission: standardAdmission([rbac.escalationCheck]),
     audit: createAudit({ policy: await defaultAuditPolicy(), write: () => {}, clock }),
@@ -76,90 +100,55 @@ export async function openSyntheticCluster(options: SyntheticClusterOptions): Pr
   const client = inProcessClient(server.objects, SYSTEM_USER)
   await createBootstrapRoles(client, server.resources)
   await rbac.start({ client, signal })
+  await limitEvents({ ...common, store, registry: server.metrics.registry })
 
-  const registry = new Registry()
+  const { api, csi, remove } = await createSockets()
+  closers.push(remove)
+  const driver = await serveSyntheticDriver(csi, clock)
+  closers.push(() => driver.stop())
+  const listener = createHttpsServer({ ...common, handle: server.handle, pki })
+  await listener.listen({ path: api })
+  closers.push(() => listener.stop())
+
   const operationRegistry = createOperationRegistry({ process: 'warm-up', clock })
   operationRegistry.subscribe(operations.applyLocal)
   journal.recordActivitiesOf(operationRegistry)
+  const registry = new Registry()
   const metrics = createClientMetrics(registry, operationRegistry)
-  const common = { clock, random, log, signal }
   const clientOf = createComponentClients({ ...common, server, authorizer: rbac.authorizer, metrics })
-  const running = runControllers({
+  const controllers = runControllers({
     ...common,
     registry,
     metrics,
     client: clientOf('manager'),
     clientOf,
     gates,
+    rootCa: pki.caCert,
     isStoreShared: false,
     inProcessProvisioners: [],
-    drivers: [{ address: '/warm-up.sock' }],
-    connect: connectSyntheticDriver,
+    drivers: [{ address: csi }],
   })
+  closers.push(() => controllers.catch(() => {}))
 
-  async function send(method: string, path: string, query: string, body?: object) {
-    const headers: Record<string, string> = { 'content-type': 'application/json', accept: 'application/json' }
-    const response = await server.handle({
-      method,
-      path,
-      query: new URLSearchParams(query),
-      headers,
-      headerNames: () => Object.keys(headers),
-      headerValues: (name) => (headers[name] === undefined ? [] : [headers[name]]),
-      readBody: async () => Buffer.from(body ? JSON.stringify(body) : ''),
-    })
-    if (response.status >= 300) throw new Error(`${method} ${path}: ${response.status} ${response.body}`)
-    return response
+  async function runUser(): Promise<void> {
+    const user = await connectSyntheticUser({ socket: api, pki, connections })
+    closers.push(() => user.close())
+    await user.createClaims()
+    await remove() // all connections are open now, and a process that is killed later leaves no files
+    await use(user)
   }
-  await send('POST', CLASSES, '', { metadata: { name: CLASS }, provisioner: SYNTHETIC_DRIVER })
-
-  let bound = 0
-  let onBound = () => {}
-  const watch = await send('GET', CLAIMS, 'watch=1')
-  let closeWatch = () => {}
-  watch.stream?.({
-    write(chunk) {
-      for (const line of Buffer.from(chunk).toString().split('\n'))
-        if (line.includes('"phase":"Bound"') && line.startsWith('{"type":"MODIFIED"')) bound++
-      onBound()
-    },
-    pendingBytes: 0,
-    onDrain: (run) => run(),
-    end() {},
-    cut() {},
-    onClose: (run) => {
-      closeWatch = run
-    },
-  })
-  let created = 0
-  return {
-    async createClaims(count) {
-      const target = bound + count
-      const isBound = new Promise<void>((resolve) => {
-        onBound = () => bound >= target && resolve()
-      })
-      await Promise.all(
-        Array.from({ length: count }, () => send('POST', CLAIMS, '', claimOf(`claim-${++created}`))),
-      )
-      await isBound
-    },
-    async stop() {
-      closeWatch()
-      stop.abort()
-      await running
-      await operations.close()
-      await store.close()
-    },
-  }
+  await Promise.race([runUser(), controllers, rejectWhenAborted(options.signal)])
 }
 
-const claimOf = (name: string) => ({
-  apiVersion: 'v1',
-  kind: 'PersistentVolumeClaim',
-  metadata: { name },
-  spec: {
-    accessModes: ['ReadWriteOnce'],
-    storageClassName: CLASS,
-    resources: { requests: { storage: '1Gi' } },
-  },
-})
+/** Creates a directory for the sockets that only this user can access. */
+async function createSockets() {
+  const dir = await mkdtemp(join(tmpdir(), 'stowage-warm-up-'))
+  return { api: join(dir, 'api'), csi: join(dir, 'csi'), remove: () => rm(dir, { recursive: true, force: true }) }
+}
+
+const rejectWhenAborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    const abort = () => reject(signal.reason)
+    if (signal.aborted) abort()
+    else signal.addEventListener('abort', abort, { once: true })
+  })

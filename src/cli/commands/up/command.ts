@@ -47,6 +47,14 @@ export const addUp: AddCommand = (program, deps) => {
       '--console-port <number>',
       `port of the console on 127.0.0.1 (default: ${DEFAULT_PORT}, or a free one if it is in use)`,
     )
+    .addOption(
+      new Option(
+        '--warm-up <switch>',
+        'whether to compile hot code in the background after the start, so that the first claims take as long as later ones',
+      )
+        .choices(['on', 'off'])
+        .default('on'),
+    )
     .addOption(capacityReservationOption())
     .addOption(placementOption())
     .addOption(lostVolumePolicyOption())

@@ -168,6 +168,7 @@ export function addServeCommand(program: Command, deps: ProgramDeps, options: Se
             : parseDurationFlag('--capacity-gone-for', flags.capacityGoneFor),
         throttle: parseChangeThrottle(flags),
         runsControllers,
+        warmsUp: flags.warmUp === 'on', // only `up` has the flag
         clock,
         random,
         log,
