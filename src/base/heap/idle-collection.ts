@@ -81,7 +81,12 @@ export function collectGarbageWhenIdle(options: IdleCollectionOptions): void {
 /** Returns the memory of work that is complete to the kernel, if the heap is small. */
 export async function compactSmallHeap(): Promise<void> {
   if (getHeapStatistics().total_heap_size > SMALL_HEAP_BYTES_MAX) return
-  await collectGarbage('compact')
+  const C = process.env.WU_C ?? 'all'
+  if (process.env.WU_D) await new Promise((r) => setTimeout(r, Number(process.env.WU_D)))
+  const t = performance.now()
+  if (C === 'compact') await collectGarbage('compact')
+  if (C === 'all') await withFlags([COMPACTION_FLAG], collectAll)
+  console.error(C, performance.now() - t)
   trimMalloc()
 }
 
