@@ -60,8 +60,10 @@ const WARM_UP = {
   /** Bursts of a server: the first is compared with the median of the last ones. */
   bursts: 9,
   laterBursts: 4,
-  /** The first start is not counted: it warms up the driver and the clients. */
-  starts: { short: 6, long: 16 },
+  /** The time between a start and the first claims. A server that is idle then warms itself up. */
+  delaysMs: { 'right after a start': 0, '3 s after a start': 3_000 },
+  /** For each delay. The first start is not counted: it warms up the driver and the clients. */
+  starts: { short: 4, long: 10 },
   ratioMin: 1 / 1.3,
 }
 const LOST_NODE = { volumes: 1_000, claims: 400, warmUpClaims: 1_500, rounds: { short: 12, long: 40 }, ratioMin: 0.95 }
@@ -164,25 +166,48 @@ async function measureWarmUp(options: PartOptions): Promise<Figure[]> {
   const socket = join(options.dir, 'csi.sock')
   const driver = await startFakeDriver({ socket, name: DRIVER })
   const bursts: Role<BurstJob | OpenBurstJob | 'run', BurstResult> = startRole('burst')
-  const rounds: { readonly first: BurstCost; readonly later: BurstCost }[] = []
+  const rounds: WarmUpRound[] = []
   try {
     for (let start = 1; start <= starts; start++) {
-      options.progress(`start ${start} of ${starts}`)
-      const costs = await measureFirstBursts({ ...options, dir: join(options.dir, `start-${start}`) }, socket, bursts)
-      const later = costs.slice(-WARM_UP.laterBursts)
-      const medianLater = { ms: medianOf(later.map(({ ms }) => ms)), cpuMs: medianOf(later.map(({ cpuMs }) => cpuMs)) }
-      if (start > 1) rounds.push({ first: costs[0]!, later: medianLater })
+      for (const [when, delayMs] of Object.entries(WARM_UP.delaysMs)) {
+        options.progress(`start ${start} of ${starts}, claims ${when}`)
+        const dir = join(options.dir, `start-${start}-${delayMs}`)
+        const costs = await measureFirstBursts({ ...options, dir }, { socket, bursts, delayMs })
+        const later = costs.slice(-WARM_UP.laterBursts)
+        const medianLater = {
+          ms: medianOf(later.map(({ ms }) => ms)),
+          cpuMs: medianOf(later.map(({ cpuMs }) => cpuMs)),
+        }
+        if (start > 1) rounds.push({ when, first: costs[0]!, later: medianLater })
+      }
     }
   } finally {
     bursts.stop()
     await driver.stop()
   }
+  return Object.keys(WARM_UP.delaysMs).flatMap((when) =>
+    warmUpFigures(
+      when,
+      rounds.filter((round) => round.when === when),
+    ),
+  )
+}
+
+interface WarmUpRound {
+  /** A key of WARM_UP.delaysMs. */
+  readonly when: string
+  readonly first: BurstCost
+  /** The median of later bursts. */
+  readonly later: BurstCost
+}
+
+function warmUpFigures(when: string, rounds: readonly WarmUpRound[]): Figure[] {
   return (['ms', 'cpuMs'] as const).map((cost) => {
     // The median of the ratios, because the speed of the machine changes between starts.
     const ratio = medianOf(rounds.map(({ first, later }) => first[cost] / later[cost]))
     const later = medianOf(rounds.map((round) => round.later[cost]))
     return {
-      name: `first ${WARM_UP.claims} claims after a start${cost === 'ms' ? '' : ', server CPU time'}`,
+      name: `first ${WARM_UP.claims} claims ${when}${cost === 'ms' ? '' : ', server CPU time'}`,
       unit: 'ms',
       value: later * ratio,
       limit: { value: later, of: 'the same later on the same server' },
@@ -197,13 +222,20 @@ interface BurstCost {
   readonly cpuMs: number
 }
 
+interface FirstBursts {
+  /** The socket of the driver. */
+  readonly socket: string
+  readonly bursts: Role<BurstJob | OpenBurstJob | 'run', BurstResult>
+  readonly delayMs: number
+}
+
 async function measureFirstBursts(
   { dir, profileDir }: PartOptions,
-  socket: string,
-  bursts: Role<BurstJob | OpenBurstJob | 'run', BurstResult>,
+  { socket, bursts, delayMs }: FirstBursts,
 ): Promise<BurstCost[]> {
   const server = await startServer({ dataDir: dir, profileDir, command: 'up', flags: ['--driver-socket', socket] })
   try {
+    await systemClock().sleep(delayMs)
     const endpoint = await adminEndpointOf({ port: server.port, dataDir: dir })
     await post(endpoint, CLASSES, classOf('fast'))
     const costs: BurstCost[] = []

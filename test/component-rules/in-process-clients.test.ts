@@ -12,6 +12,8 @@ const EXPECTED_CALLS = {
   'src/processes/server/nodes/node-identity.ts': ['inProcessClient(objects, nodeUser(nodeName), authorizer)'],
   // The server itself, which creates the objects that it needs at startup. No controller uses this client.
   'src/processes/server/serve.ts': ['inProcessClient(server.objects, SYSTEM_USER)'],
+  // The same for the cluster of the warm-up, which has its own objects.
+  'src/processes/warm-up/synthetic-cluster.ts': ['inProcessClient(server.objects, SYSTEM_USER)'],
 }
 
 it('SYS-9 every client without HTTP belongs to a component with rules, a node or the server itself', () => {

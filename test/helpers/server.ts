@@ -23,6 +23,8 @@ export interface ServerOptions {
   readonly nodes?: 'default' | number
   /** Whether `startServer` resolves when the API is ready, without waiting for the nodes. */
   readonly skipsNodeReadiness?: boolean
+  /** Whether `up` of this build warms up. Default false, because it takes processor time from the tests that run at the same time. */
+  readonly warmsUp?: boolean
   readonly env?: Readonly<Record<string, string>>
   /** Runs the server as this user, who owns dataDir. */
   readonly uid?: number
@@ -67,6 +69,7 @@ export async function startServer({
   flags = [],
   nodes: requestedNodes = 0,
   skipsNodeReadiness = false,
+  warmsUp = false,
   env = {},
   uid,
 }: ServerOptions): Promise<RunningServer> {
@@ -76,6 +79,7 @@ export async function startServer({
     [
       ...[...args, command, '--data-dir', dataDir, '--listen', '127.0.0.1:0', '--output', 'json'],
       ...(command === 'up' && requestedNodes !== 'default' ? ['--nodes', String(requestedNodes)] : []),
+      ...(command === 'up' && !warmsUp && !executable && !givenProgram ? ['--warm-up', 'off'] : []), // earlier releases lack the flag
       ...flags,
     ],
     {

@@ -8,6 +8,7 @@ import {
   COMPACTION_FLAG,
   type Collection,
   collectGarbageWhenIdle,
+  releaseSmallHeap,
 } from './idle-collection.ts'
 
 it.each([HEAP_GROWTH_FLAG, COMPACTION_FLAG, ...CODE_REMOVAL_FLAGS])(
@@ -153,3 +154,12 @@ function startCollection({ shares, usedBytes }: { shares: readonly number[]; use
   }
   return { collections, advance, trims: () => trims }
 }
+
+describe('releaseSmallHeap', () => {
+  it('collects objects that are no longer used', async () => {
+    const unused = new WeakRef({ text: 'unused' })
+    await new Promise((resolve) => setImmediate(resolve)) // until then, the new WeakRef keeps its object
+    await releaseSmallHeap()
+    expect(unused.deref()).toBeUndefined()
+  })
+})

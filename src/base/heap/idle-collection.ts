@@ -28,8 +28,8 @@ const BUSY_UTILIZATION = 0.1
 const IDLE_UTILIZATION = 0.05
 /** A release stops the process for several collections. A larger heap is only compacted. */
 const RELEASED_BYTES_MAX = 256 * 1024 * 1024
-/** Compaction stops the process. A larger heap is not compacted on request. */
-const SMALL_HEAP_BYTES_MAX = 128 * 1024 * 1024
+/** The collections of a heap of this size stop the process for about a tenth of a second. V8 collects a larger one when it grows. */
+const SMALL_HEAP_BYTES_MAX = 64 * 1024 * 1024
 
 /** The ways to collect garbage: `compact` moves the remaining objects together; `release` also gives up compiled code and spare pages. */
 export type Collection = 'compact' | 'release'
@@ -78,15 +78,14 @@ export function collectGarbageWhenIdle(options: IdleCollectionOptions): void {
   clock.after(CHECK_MS, check)
 }
 
-/** Returns the memory of work that is complete to the kernel, if the heap is small. */
-export async function compactSmallHeap(): Promise<void> {
-  if (getHeapStatistics().total_heap_size > SMALL_HEAP_BYTES_MAX) return
-  const C = process.env.WU_C ?? 'all'
-  if (process.env.WU_D) await new Promise((r) => setTimeout(r, Number(process.env.WU_D)))
-  const t = performance.now()
-  if (C === 'compact') await collectGarbage('compact')
-  if (C === 'all') await withFlags([COMPACTION_FLAG], collectAll)
-  console.error(C, performance.now() - t)
+/**
+ * Returns the memory of completed work to the kernel, if the heap is small. Unlike a release after a busy period, it keeps compiled
+ * code.
+ */
+export async function releaseSmallHeap(): Promise<void> {
+  if (getHeapStatistics().used_heap_size > SMALL_HEAP_BYTES_MAX) return
+  resetHeapGrowth()
+  await withFlags([COMPACTION_FLAG], collectAll)
   trimMalloc()
 }
 

@@ -2,7 +2,7 @@
 // collects type feedback and compiles the hot functions before the first claims of real users. Real requests have
 // priority: the workload consists of slices, and a slice starts only when no request has arrived for some time.
 import { performance } from 'node:perf_hooks'
-import { compactSmallHeap } from '../../base/heap/idle-collection.ts'
+import { releaseSmallHeap } from '../../base/heap/idle-collection.ts'
 import type { Logger } from '../../base/log.ts'
 import { type SyntheticClusterOptions, withSyntheticCluster } from './synthetic-cluster.ts'
 
@@ -15,7 +15,7 @@ export interface WarmUpOptions extends Omit<SyntheticClusterOptions, 'connection
   /** Default: a synthetic cluster in this process. */
   readonly runCluster?: typeof withSyntheticCluster
   /** Returns the memory of the workload to the kernel. */
-  compact?(): Promise<void>
+  releaseMemory?(): Promise<void>
 }
 
 /** The claims that a slice creates at once. A request that arrives meanwhile waits for the event loop as if so many clients were active. */
@@ -26,6 +26,8 @@ const SLICES = 32
 const PAUSE_MS = 5
 /** A slice starts when no request has arrived for this long. */
 const QUIET_MS = 250
+/** The memory is released when no request has arrived for this long, because it stops the process for about a tenth of a second. */
+const RELEASE_QUIET_MS = 3_000
 /** The workload starts when controllers and nodes have started: when the event loop was less busy than this for one interval. */
 const IDLE = { intervalMs: 100, utilizationMax: 0.5 }
 /** A warm-up that is not complete after this time ends: the requests that delayed it have had the same effect. */
@@ -33,7 +35,7 @@ const WARM_UP_MS_MAX = 60_000
 
 /** Resolves when the workload is complete, or has ended early. Failures are only logged. */
 export async function warmUp(options: WarmUpOptions): Promise<void> {
-  const { clock, log, compact = compactSmallHeap, runCluster = withSyntheticCluster } = options
+  const { clock, log, releaseMemory = releaseSmallHeap, runCluster = withSyntheticCluster } = options
   const end = new AbortController()
   const stop = () => end.abort(options.signal.reason)
   options.signal.addEventListener('abort', stop, { once: true })
@@ -42,6 +44,7 @@ export async function warmUp(options: WarmUpOptions): Promise<void> {
   try {
     await waitUntilIdle(options, signal)
     await waitUntilQuiet(options, signal)
+    log.debug({}, 'the warm-up has started')
     await runCluster({ ...options, signal, connections: SLICE_CLAIMS }, async (user) => {
       for (let slice = 0; slice < SLICES; slice++) {
         await clock.sleep(PAUSE_MS, signal)
@@ -49,8 +52,9 @@ export async function warmUp(options: WarmUpOptions): Promise<void> {
         await user.createClaims()
       }
     })
-    await waitUntilQuiet(options, signal)
-    await compact()
+    await clock.sleep(RELEASE_QUIET_MS, signal)
+    await waitUntilQuiet(options, signal, RELEASE_QUIET_MS)
+    await releaseMemory()
     log.debug({ claims: SLICES * SLICE_CLAIMS }, 'the warm-up is complete')
   } catch (error) {
     if (!options.signal.aborted)
@@ -71,9 +75,13 @@ async function waitUntilIdle(
   while (utilization() > IDLE.utilizationMax)
 }
 
-async function waitUntilQuiet({ clock, lastRequestMs }: Waiting, signal: AbortSignal): Promise<void> {
+async function waitUntilQuiet(
+  { clock, lastRequestMs }: Waiting,
+  signal: AbortSignal,
+  quietMs = QUIET_MS,
+): Promise<void> {
   for (;;) {
-    const waitMs = lastRequestMs() + QUIET_MS - clock.monotonicMs()
+    const waitMs = lastRequestMs() + quietMs - clock.monotonicMs()
     if (waitMs <= 0) return
     await clock.sleep(waitMs, signal)
   }
