@@ -86,7 +86,7 @@ export async function releaseSmallHeap(): Promise<void> {
   if (getHeapStatistics().used_heap_size > SMALL_HEAP_BYTES_MAX) return
   resetHeapGrowth()
   await withFlags([COMPACTION_FLAG], collectAll)
-  trimMalloc()
+  trimOutsideHeap()
 }
 
 const PROCESSOR_TIME_FACTOR = 2
