@@ -145,9 +145,13 @@ describe('the registry of operations', () => {
 
   it('PLUS-15 lists a bounded number of operations, and lists others after some are done', async () => {
     let outcome: Outcome = stuck('waiting')
-    const { registry, queue } = createHarness(async () => outcome)
+    let reconciles = 0
+    const { registry, queue } = createHarness(async () => {
+      reconciles++
+      return outcome
+    })
     for (let index = 0; index < OPERATIONS_MAX + 5; index++) queue.add(`claim-${index}`)
-    await nextTurn()
+    while (reconciles < OPERATIONS_MAX + 5) await nextTurn()
     expect(registry.list()).toHaveLength(OPERATIONS_MAX)
     outcome = done
     for (let index = 0; index < 10; index++) queue.add(`claim-${index}`)
