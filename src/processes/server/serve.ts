@@ -250,6 +250,10 @@ export async function serve(options: ServeOptions): Promise<void> {
       const connect = connectAsViewer({ pkiDir, caCert: pki.caCert, clock })
       if (isStoreShared)
         void followPeerOperations({ ...options, client, operations, endpoint, connect, signal: stop.signal })
+      let onNodesReady = () => {}
+      const nodesReady = new Promise<void>((resolve) => {
+        onNodesReady = resolve
+      })
       const { startComponents } = await import('./components.ts') // a server is ready without the modules of controllers and nodes
       components = startComponents({
         ...options,
@@ -272,10 +276,16 @@ export async function serve(options: ServeOptions): Promise<void> {
         },
         inProcessProvisioners,
         signal: stop.signal,
+        onNodes: (nodes) => {
+          options.onNodes(nodes)
+          onNodesReady()
+        },
       })
       if (options.warmsUp) {
         const { warmUp } = await import('../warm-up/warm-up.ts')
-        warmUpEnd = warmUp({ ...options, gates, pki, lastRequestMs: () => lastRequestMs, signal: stop.signal })
+        const started = nodeCount > 0 ? nodesReady : Promise.resolve()
+        const common = { ...options, gates, pki, signal: stop.signal }
+        warmUpEnd = warmUp({ ...common, started, lastRequestMs: () => lastRequestMs })
       }
       await Promise.race([waitUntilStopped(signal, store), components.firstExit])
       log.info({}, 'stopping; waiting for requests in flight')

@@ -4,10 +4,13 @@
 import { performance } from 'node:perf_hooks'
 import { releaseSmallHeap } from '../../base/heap/idle-collection.ts'
 import type { Logger } from '../../base/log.ts'
+import { whenAborted } from '../../runtime/stop-signal.ts'
 import { type SyntheticClusterOptions, withSyntheticCluster } from './synthetic-cluster.ts'
 
 export interface WarmUpOptions extends Omit<SyntheticClusterOptions, 'connections'> {
   readonly log: Logger
+  /** Resolves when the nodes of the process are ready. The warm-up must not delay them. */
+  readonly started: Promise<void>
   /** Returns when the last request of a client arrived, on the monotonic clock. */
   lastRequestMs(): number
   /** Returns the share of the time since the last call during which the event loop was busy. */
@@ -28,7 +31,7 @@ const PAUSE_MS = 5
 const QUIET_MS = 250
 /** The memory is released when no request has arrived for this long, because it stops the process for about a tenth of a second. */
 const RELEASE_QUIET_MS = 3_000
-/** The workload starts when controllers and nodes have started: when the event loop was less busy than this for one interval. */
+/** The workload starts when the controllers have read all objects: when the event loop was less busy than this for one interval. */
 const IDLE = { intervalMs: 100, utilizationMax: 0.5 }
 /** A warm-up that is not complete after this time ends: the requests that delayed it have had the same effect. */
 const WARM_UP_MS_MAX = 60_000
@@ -42,6 +45,7 @@ export async function warmUp(options: WarmUpOptions): Promise<void> {
   const cancelDeadline = clock.after(WARM_UP_MS_MAX, () => end.abort(new Error('the server was busy')))
   const { signal } = end
   try {
+    await Promise.race([options.started, whenAborted(signal)])
     await waitUntilIdle(options, signal)
     await waitUntilQuiet(options, signal)
     log.debug({}, 'the warm-up has started')
