@@ -10,6 +10,9 @@ import { createServerFixture } from '../../apiserver/server.fixture.ts'
 import { systemClock } from '../../base/clock.ts'
 import { withSyntheticCluster } from './synthetic-cluster.ts'
 
+/** The time that the listener waits for connections when it stops. */
+const DRAIN_MS = 10_000
+
 describe('withSyntheticCluster', () => {
   const dir = mkdtempSync(join(tmpdir(), 'stowage-synthetic-'))
   let pki: Pki
@@ -69,6 +72,17 @@ describe('withSyntheticCluster', () => {
       stop.abort(new Error('the server stops'))
       return new Promise(() => {}) // would wait forever
     })
+    await expect(run).rejects.toThrow('the server stops')
+  })
+
+  it('stops at once when the signal is aborted while its user connects', async () => {
+    const stop = new AbortController()
+    const base = systemClock()
+    // Without the timer after which the listener closes connections, the test times out unless the user closes them.
+    const after: typeof base.after = (ms, run) => (ms < DRAIN_MS ? base.after(ms, run) : () => {})
+    const run = withSyntheticCluster({ ...options(stop.signal), clock: { ...base, after } }, async () => {})
+    await vi.waitUntil(() => readdirSync(dir).length > 1) // the directory of its sockets
+    stop.abort(new Error('the server stops'))
     await expect(run).rejects.toThrow('the server stops')
   })
 

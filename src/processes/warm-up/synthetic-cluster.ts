@@ -131,8 +131,7 @@ async function runCluster(options: RunOptions, use: (user: SyntheticUser) => Pro
   closers.push(() => controllers.catch(() => {}))
 
   async function runUser(): Promise<void> {
-    const user = await connectSyntheticUser({ socket: api, pki, connections })
-    closers.push(() => user.close())
+    const user = await connectSyntheticUser({ socket: api, pki, connections, signal })
     await user.createClaims()
     await remove() // all connections are open now, and a process that is killed later leaves no files
     await use(user)

@@ -1,5 +1,6 @@
 // A user of the synthetic cluster: creates claims over HTTPS, each connection one at a time, and counts in a watch those that are bound.
 import { once } from 'node:events'
+import { addAbortSignal } from 'node:stream'
 import { connect, type TLSSocket } from 'node:tls'
 import type { Pki } from '../../apiserver/index.ts'
 import { SYNTHETIC_DRIVER } from './synthetic-driver.ts'
@@ -7,7 +8,6 @@ import { SYNTHETIC_DRIVER } from './synthetic-driver.ts'
 export interface SyntheticUser {
   /** Creates one claim on each connection. Resolves when all claims are bound. */
   createClaims(): Promise<void>
-  close(): void
 }
 
 export interface SyntheticUserOptions {
@@ -15,6 +15,8 @@ export interface SyntheticUserOptions {
   readonly socket: string
   readonly pki: Pick<Pki, 'caCert' | 'admin'>
   readonly connections: number
+  /** Closes the connections, including those that are being opened. */
+  readonly signal: AbortSignal
 }
 
 const CLASS = 'synthetic'
@@ -47,9 +49,6 @@ export async function connectSyntheticUser(options: SyntheticUserOptions): Promi
       await Promise.all(sockets.map((socket) => post(socket, CLAIMS_PATH, claimOf(++createdCount))))
       await allBound
     },
-    close() {
-      for (const socket of [watchSocket, ...sockets]) socket.destroy()
-    },
   }
 }
 
@@ -65,11 +64,12 @@ const claimOf = (number: number) => ({
   spec: { accessModes: ['ReadWriteOnce'], storageClassName: CLASS, resources: { requests: { storage: '1Gi' } } },
 })
 
-async function openConnection({ socket: path, pki }: SyntheticUserOptions): Promise<TLSSocket> {
+async function openConnection({ socket: path, pki, signal }: SyntheticUserOptions): Promise<TLSSocket> {
   const { caCert: ca, admin } = pki
   const socket = connect({ path, ca, cert: admin.cert, key: admin.key, servername: 'localhost' })
+  socket.on('error', () => {}) // the connection is closed on purpose
+  addAbortSignal(signal, socket)
   await once(socket, 'secureConnect')
-  socket.on('error', () => {}) // the cluster has been closed
   return socket
 }
 

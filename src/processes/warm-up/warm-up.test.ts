@@ -121,9 +121,7 @@ function startWarmUp(options: Partial<WarmUpOptions> = {}) {
     releaseMemory: async () => void events.push('release'),
     async runCluster(_, use) {
       events.push('open')
-      await use({ createClaims: async () => void events.push('slice'), close: ignore }).finally(() =>
-        events.push('close'),
-      )
+      await use({ createClaims: async () => void events.push('slice') }).finally(() => events.push('close'))
     },
     ...options,
   })
