@@ -59,7 +59,7 @@ export async function warmUp(options: WarmUpOptions): Promise<void> {
     await clock.sleep(RELEASE_QUIET_MS, signal)
     await waitUntilQuiet(options, signal, RELEASE_QUIET_MS)
     await releaseMemory()
-    log.debug({ claims: SLICES * SLICE_CLAIMS }, 'the warm-up is complete')
+    log.debug({}, 'the warm-up is complete')
   } catch (error) {
     if (!options.signal.aborted)
       log.debug({ reason: error instanceof Error ? error.message : String(error) }, 'the warm-up has ended early')
