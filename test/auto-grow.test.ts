@@ -46,7 +46,7 @@ describe.skipIf(skipMessage)(`automatic growth${skipMessage ? ` (${skipMessage})
   }
 
   it(
-    'keeps a volume that dd fills from becoming full, and at most at its maximum size',
+    'expands a volume that dd fills before it is full, and never beyond its maximum size',
     async () => {
       // dd writes at most 1 MiB/s: half of the first 400 MiB last longer than the time between two measurements.
       const max = 800 * MI + Math.floor(seconds * 1.2) * MI

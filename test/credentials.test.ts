@@ -94,7 +94,7 @@ describe('a running server', () => {
     await replaceFile('tokens.json', text)
   })
 
-  it('SYS-22 rejects a revoked certificate on its open connection, ends its watches, and accepts it again', async () => {
+  it('SYS-22 rejects a revoked certificate on its open connection, ends its watches, and accepts the certificate again once it is no longer listed', async () => {
     const { cert, key } = pki.viewer
     const agent = new Agent({ ca: server.ca, cert, key, keepAlive: true, maxSockets: 1 })
     const watchAgent = new Agent({ ca: server.ca, cert, key })

@@ -15,8 +15,8 @@ import { listObjects, readMountedNodes } from './lost-nodes/checks.ts'
 import { killPodProcesses } from './lost-nodes/cluster.ts'
 import { SHARED_DRIVER, type SharedDriver, startSharedDriver } from './lost-nodes/shared-driver.ts'
 
-const VOLUMES_IN_CI = 6
-const volumeCount = Number(process.env.DRAINED_VOLUMES ?? VOLUMES_IN_CI)
+const DEFAULT_VOLUMES = 6
+const volumeCount = Number(process.env.DRAINED_VOLUMES ?? DEFAULT_VOLUMES)
 const [DRAINED, OTHER] = ['node-a', 'node-b'] as const
 const POLL_INTERVAL_MS = 200
 const POLLS_MAX = 3_000 // after this many, a wait has failed

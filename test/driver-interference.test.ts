@@ -1,5 +1,5 @@
 // Tests interference by other programs: foreign mounts, frozen file systems, detached devices, a full disk, and files that
-// cannot be removed. None of it may destroy data or prevent the driver from starting.
+// cannot be removed. Such interference must not destroy data or prevent the driver from starting.
 import { execFileSync } from 'node:child_process'
 import { mkdir, open, readdir, readFile, statfs, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'

@@ -1,4 +1,4 @@
-// Tests encryption at rest in the built program.
+// Tests encryption at rest in the built program, and TLS with client certificates between its servers and etcd.
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { copyFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,5 @@
-// Checks the sizes and charges of claims, volumes and quotas after commits and expansion calls. It shares no arithmetic with the
-// code under test.
+// Checks the sizes and charges of claims, volumes and quotas after each commit, and those of a claim before each expansion call
+// reaches the driver. It shares no arithmetic with the code under test.
 import { persistentVolumeClaimKind } from '../src/api/kinds/claim/claim.ts'
 import { resourceQuotaKind } from '../src/api/kinds/resource-quota/resource-quota.ts'
 import { persistentVolumeKind } from '../src/api/kinds/volume/volume.ts'

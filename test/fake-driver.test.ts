@@ -57,7 +57,7 @@ describe('fake driver process', () => {
     expect(JSON.stringify(calls)).not.toContain('hunter2')
   })
 
-  it('keeps its volumes when it is killed, and can lose them', async () => {
+  it('keeps its volumes across a kill, and starts without volumes after its state was removed', async () => {
     await fake.kill()
     await fake.start()
     await waitForDriver()

@@ -43,7 +43,7 @@ describe('two processes of controllers', () => {
   const daemonOf = (holder: string) =>
     daemons.find((daemon) => daemon.log().includes(`"identity":"${holder}"`)) as Daemon
 
-  it('SYS-8 hand over leadership when the leader stops, is killed, or freezes, and a thawed leader does not lead', async () => {
+  it('SYS-8 hand over leadership when the leader stops, is killed, or freezes, and a leader that thaws gives up its old term', async () => {
     await Promise.all(daemons.map((daemon) => daemon.start()))
     const firstTerm = await waitForHolder()
     await daemonOf(firstTerm.holder).stop()

@@ -1,4 +1,5 @@
-// Tests the lifecycle of a server process.
+// Tests a server process from start to stop: what it keeps across restarts, when it does not start, the modes of its files, the
+// labels of its metrics, and how it ends.
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, truncate } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -26,13 +26,13 @@ import { SHARED_DRIVER } from './lost-nodes/shared-driver.ts'
 const LOSSES = ['crashed with its mounts', 'cut off, then powered off', 'cut off for a while', 'powered off'] as const
 type Loss = (typeof LOSSES)[number]
 
-const LOSSES_IN_CI = 2
-const lossCount = Number(process.env.LOST_NODES ?? LOSSES_IN_CI)
+const DEFAULT_LOSSES = 2
+const lossCount = Number(process.env.LOST_NODES ?? DEFAULT_LOSSES)
 const SET_SIZE = 3
 const POLL_INTERVAL_MS = 100
 const POLLS_MAX = 1_200 // after this many, a wait has failed
 /** Claims that each of the other nodes must provision before the loss, and again while the node is lost. */
-const CLAIMS_PER_TURN = lossCount > LOSSES_IN_CI ? 8 : 2
+const CLAIMS_PER_TURN = lossCount > DEFAULT_LOSSES ? 8 : 2
 const skipMessage = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
 
 describe.skipIf(skipMessage)(`lost nodes${skipMessage ? ` (${skipMessage})` : ''}`, () => {

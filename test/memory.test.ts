@@ -12,8 +12,8 @@ const COMMIT_WRITES = 500
 const FIRST_OBJECTS = 12_000
 const FURTHER_OBJECTS = 96_000
 /** Suffices for the index of the store, and for the metadata that the garbage and namespace controllers share. */
-const HEAP_BYTES_MAX = 600
-const BUFFER_BYTES_MAX = 50
+const OBJECT_HEAP_BYTES_MAX = 600
+const OBJECT_BUFFER_BYTES_MAX = 50
 
 let dataDir: string
 let server: RunningServer | undefined
@@ -61,12 +61,12 @@ async function readMemoryAfterRestart(): Promise<{ heap: number; buffers: number
 }
 
 describe("a server's memory", () => {
-  it('grows by less than 600 bytes of heap and 50 bytes of buffers per ConfigMap', async () => {
+  it(`grows by less than ${OBJECT_HEAP_BYTES_MAX} bytes of heap and ${OBJECT_BUFFER_BYTES_MAX} bytes of buffers per ConfigMap`, async () => {
     await createConfigMaps(await restart(), 0, FIRST_OBJECTS)
     const memoryBefore = await readMemoryAfterRestart()
     await createConfigMaps(server!, FIRST_OBJECTS, FIRST_OBJECTS + FURTHER_OBJECTS)
     const memoryAfter = await readMemoryAfterRestart()
-    expect((memoryAfter.heap - memoryBefore.heap) / FURTHER_OBJECTS).toBeLessThan(HEAP_BYTES_MAX)
-    expect((memoryAfter.buffers - memoryBefore.buffers) / FURTHER_OBJECTS).toBeLessThan(BUFFER_BYTES_MAX)
+    expect((memoryAfter.heap - memoryBefore.heap) / FURTHER_OBJECTS).toBeLessThan(OBJECT_HEAP_BYTES_MAX)
+    expect((memoryAfter.buffers - memoryBefore.buffers) / FURTHER_OBJECTS).toBeLessThan(OBJECT_BUFFER_BYTES_MAX)
   })
 })

@@ -1,4 +1,4 @@
-// Repeats attacks on a listening server: unfinished headers and bodies, and responses that are not read. Latency and memory
+// Attacks a listening server with headers that are too long, unfinished bodies, and pipelined requests whose responses are not read. Latency and memory
 // under load are measured by `npm run bench -- overload`.
 import { connect, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

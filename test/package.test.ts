@@ -15,7 +15,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const run = promisify(execFile)
 const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'))
 
-/** Three complete builds. */
+/** Suffices for three complete builds. */
 const BUILDS_TIMEOUT_MS = 300_000
 
 interface LockedPackage {
@@ -47,14 +47,14 @@ describe('scripts/build.mjs', () => {
     await run(process.execPath, [join(copy, 'scripts', 'build.mjs')])
     return (await stat(join(copy, 'dist', 'stowage.js'))).mtimeMs
   }
-  /** Sets a time that utimes can set again exactly. */
-  const restoreTime = (file: string) => utimes(file, 1, 1)
+  /** Sets a fixed modification time, so that a restored file also has its old time. */
+  const setFixedTime = (file: string) => utimes(file, 1, 1)
   const markAsOld = () => utimes(join(copy, 'dist', 'stowage.js'), 1, 1)
 
   it(
     'builds changed, new and generated sources, and does not rebuild an up-to-date dist/',
     async () => {
-      await restoreTime(join(copy, 'src', 'main.ts'))
+      await setFixedTime(join(copy, 'src', 'main.ts'))
       await build()
       await markAsOld()
       expect(await build()).toBe(1_000)
@@ -79,7 +79,7 @@ describe('scripts/build.mjs', () => {
       await writeFile(entry, 'const')
       await expect(build()).rejects.toThrow('ERROR')
       await writeFile(entry, text)
-      await restoreTime(entry)
+      await setFixedTime(entry)
       expect(await build()).toBeGreaterThan(1_000)
     },
     BUILDS_TIMEOUT_MS,

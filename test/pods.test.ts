@@ -1,5 +1,5 @@
 // Tests the whole system as a user runs it: `stowage up` with three nodes, and kubectl. The tests inspect the mounts of the
-// node agents; at the end none may be left.
+// node agents; at the end no mount may be left.
 import { execFile } from 'node:child_process'
 import { chown, mkdir, mkdtemp, open, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -305,7 +305,7 @@ function expectAllOutcomes(totals: Record<string, number>): void {
 }
 
 describe('quotas with 64 concurrent clients', () => {
-  it(`REX-4 VAC-10 PIO-7 are never exceeded on the memory store (${roundCount(60)} rounds)`, async () => {
+  it(`REX-4 VAC-10 PIO-7 are exact and never exceeded on the memory store (${roundCount(60)} rounds)`, async () => {
     const store = await openMemoryStore({ clock })
     cleanups.push(() => store.close())
     const { client, ready } = createClient(store)
@@ -314,7 +314,7 @@ describe('quotas with 64 concurrent clients', () => {
     await raceForNewQuota([client], store, roundCount(60))
   }, 3_600_000)
 
-  it(`REX-4 VAC-10 PIO-7 are never exceeded on LMDB (${roundCount(40)} rounds)`, async () => {
+  it(`REX-4 VAC-10 PIO-7 are exact and never exceeded on LMDB (${roundCount(40)} rounds)`, async () => {
     const dir = await mkdtemp(join(tmpdir(), 'stowage-quota-'))
     cleanups.push(() => rm(dir, { recursive: true, force: true }))
     const store = await openLmdbStore({ dir, clock })
@@ -326,7 +326,7 @@ describe('quotas with 64 concurrent clients', () => {
 
   const skipMessage = etcdSkipReason()
   it.skipIf(skipMessage)(
-    `REX-4 VAC-10 PIO-7 are never exceeded on etcd through two servers (${roundCount(10)} rounds)`,
+    `REX-4 VAC-10 PIO-7 are exact and never exceeded on etcd through two servers (${roundCount(10)} rounds)`,
     async () => {
       const etcd = await startEtcd()
       cleanups.push(() => etcd.remove())

@@ -15,7 +15,7 @@ const MEBIBYTE = 1024 * 1024
 let dir: string
 let server: RunningServer
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'stowage-raw-'))
+  dir = await mkdtemp(join(tmpdir(), 'stowage-https-'))
   server = await startServer({ dataDir: join(dir, 'data') })
 })
 afterAll(async () => {

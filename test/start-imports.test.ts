@@ -1,5 +1,5 @@
-// Checks what is evaluated at a start: every command evaluates the flags of all commands, and a server is ready before it loads its controllers and
-// nodes. An import that is not a type would load them earlier, and every start would take longer.
+// Checks which packages a start loads: every command evaluates the flags of all commands, and a server is ready before it loads
+// its controllers and nodes. A static import that is not a type import would load them earlier and slow down every start.
 import { fileURLToPath } from 'node:url'
 import { build, type Metafile } from 'esbuild'
 import { beforeAll, expect, it } from 'vitest'

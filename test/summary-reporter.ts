@@ -1,4 +1,5 @@
-// A vitest reporter that ends the run with one line for CI: "N passed, N failed, N skipped".
+// A vitest reporter that ends the run with one line for CI: "N passed, N failed, N skipped". A file that fails without a failed
+// test, for example in a hook, counts as one failure.
 import type { Reporter, TestModule } from 'vitest/node'
 
 export default class SummaryReporter implements Reporter {

@@ -18,7 +18,7 @@ const ALLOWED_WORDS: Readonly<Record<string, readonly string[]>> = {
   'test/driver-interference.test.ts': ['nobody'], // the user with uid 65534
   'test/driver-sanity.test.ts': ['nobody'],
   'test/pods.test.ts': ['nobody'],
-  'test/operations.test.ts': ['nobody'],
+  'test/operations-guide.test.ts': ['nobody'],
   'test/kubectl/auth.ts': ['nobody'],
   'test/vocabulary.test.ts': ['all'],
 }

@@ -7,7 +7,7 @@ import { seedFrom } from './helpers/seed.ts'
 import { watchFrom } from './helpers/watch.ts'
 
 const EVENTS = 100_000
-const LANES = 256
+const WRITERS = 256
 const PATH = '/api/v1/namespaces/default/configmaps'
 
 it(`SYS-3 watchers with random disconnects receive ${EVENTS} events without gaps, repetitions or reordering`, async () => {
@@ -19,7 +19,7 @@ it(`SYS-3 watchers with random disconnects receive ${EVENTS} events without gaps
     const writtenRevisions: number[] = []
     let isFinished = false
     const watchers = [watchThroughDisconnects(start), watchThroughDisconnects(start)]
-    await Promise.all(Array.from({ length: LANES }, (_, lane) => runLane(lane)))
+    await Promise.all(Array.from({ length: WRITERS }, (_, writer) => runWriter(writer)))
     isFinished = true
     writtenRevisions.sort((a, b) => a - b)
     const newestRevision = writtenRevisions.at(-1)!
@@ -37,10 +37,10 @@ it(`SYS-3 watchers with random disconnects receive ${EVENTS} events without gaps
       )
     }
 
-    /** Creates, updates and deletes the objects of one lane, through the whole request path. */
-    async function runLane(lane: number): Promise<void> {
+    /** Creates, updates and deletes the objects of one writer, through the whole request path. */
+    async function runWriter(writer: number): Promise<void> {
       for (let round = 0; writtenRevisions.length < EVENTS; round++) {
-        const name = `lane${lane}-${round}`
+        const name = `writer${writer}-${round}`
         await writeAndRecord('POST', PATH, { metadata: { name }, data: { round: '0' } })
         for (let change = 1; change < 6; change++) {
           await writeAndRecord('PUT', `${PATH}/${name}`, { metadata: { name }, data: { round: String(change) } })

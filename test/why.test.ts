@@ -60,8 +60,8 @@ const claimVolume = (claimName: string) => ({ persistentVolumeClaim: { claimName
 const createClass = (name: string, provisioner: string, fields: object = {}) =>
   post(CLASSES, { metadata: { name }, provisioner, ...fields })
 
-/** Creates the objects of all causes. The server works on them while the tests run. */
-async function stage(): Promise<void> {
+/** Creates an object for each cause, and what it needs. The server works on them while the tests run. */
+async function createCauses(): Promise<void> {
   await createClaim('growing', '300Mi')
   await createPod('uses-growing', [claimVolume('growing')])
   await createClaim('unused', '300Mi')
@@ -100,14 +100,14 @@ async function stage(): Promise<void> {
     resources: { requests: { storage: '6Gi' } },
   }
   await createPod('batch', [{ ephemeral: { volumeClaimTemplate: { spec: template } } }])
-  await stageShop(template)
+  await createShopCauses(template)
   await waitFor('pod/uses-growing', { state: 'ready' })
   const requests = { requests: { storage: '4Gi' } }
   await patch(`${CORE}/persistentvolumeclaims/growing`, { spec: { resources: requests } })
 }
 
-/** Creates the causes of the namespace `shop`, which has no quota. */
-async function stageShop(template: object): Promise<void> {
+/** Creates the objects of the namespace `shop`, which has no quota. */
+async function createShopCauses(template: object): Promise<void> {
   await post('/api/v1/namespaces', { metadata: { name: 'shop' } })
   const limits = [{ type: 'PersistentVolumeClaim', max: { storage: '1Gi' } }]
   await post(`${SHOP}/limitranges`, { metadata: { name: 'small' }, spec: { limits } })
@@ -180,7 +180,7 @@ beforeAll(async () => {
   dir = await realpath(await mkdtemp(join(tmpdir(), 'stowage-why-')))
   leftovers = await findLeftoversBelow(dir)
   server = await startServer({ dataDir: join(dir, 'data'), nodes: 2, flags: ['--pool-size', '1Gi'] })
-  await stage()
+  await createCauses()
 }, 90_000)
 
 afterAll(async () => {
@@ -193,7 +193,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true })
 })
 
-/** The object, and the part of the JSON that names the cause. */
+/** Each cause with the arguments of the command and the part of its JSON that names the cause. */
 const CAUSES: readonly (readonly [cause: string, object: string, expected: object])[] = [
   [
     'no node matches the node selector',
@@ -362,7 +362,7 @@ describe.skipIf(skipMessage)(`stowage why on a real system${skipMessage ? ` (${s
     for (const { phase, attempts } of json.items) if (phase === 'Waiting') expect(attempts).toBeGreaterThan(0)
   })
 
-  it('PLUS-1 names the pod that keeps a deleted claim', { timeout: 40_000 }, async () => {
+  it('PLUS-1 names the pod that prevents the deletion of a claim', { timeout: 40_000 }, async () => {
     await patch(`${CORE}/persistentvolumeclaims/growing`, { spec: { resources: { requests: { storage: '300Mi' } } } })
     await waitFor('pvc/growing', { state: 'ready' })
     expect((await why('pvc/growing')).code).toBe(0)

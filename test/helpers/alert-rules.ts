@@ -8,7 +8,8 @@ export interface AlertRule {
   readonly annotations: Readonly<Record<string, string>>
 }
 
-export interface Mention {
+/** A metric in the expression of a rule. */
+export interface MetricMention {
   readonly metric: string
   /** Labels that the metric must have: from its matchers, from `by (…)`, and from the annotations. */
   readonly labels: readonly string[]
@@ -22,14 +23,14 @@ export const parseRules = (text: string): AlertRule[] =>
 const KEYWORDS = new Set(['by', 'without', 'and', 'or', 'unless', 'on', 'ignoring', 'bool', 'offset'])
 const TOKEN = /[a-zA-Z_:][\w:]*|\{[^}]*\}|"[^"]*"|\[[^\]]*\]|[\d.]+(?:e\d+)?|\S/g
 
-export function findMentions({ expr, annotations }: AlertRule): Mention[] {
+export function findMetricMentions({ expr, annotations }: AlertRule): MetricMention[] {
   const tokens = expr.match(TOKEN) ?? []
   const grouping = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, names]) => splitNames(names!))
   const annotationLabels = Object.values(annotations).flatMap((text) =>
     [...text.matchAll(/\$labels\.(\w+)/g)].map(([, n]) => n!),
   )
   const groupingNames = new Set(grouping)
-  const mentions: Mention[] = []
+  const mentions: MetricMention[] = []
   for (const [index, token] of tokens.entries()) {
     const next = tokens[index + 1] ?? ''
     const isFunction = next === '(' || next === 'by'
@@ -39,7 +40,9 @@ export function findMentions({ expr, annotations }: AlertRule): Mention[] {
     mentions.push({
       metric: token,
       labels: [...new Set([...matchers.map(([, label]) => label!), ...grouping, ...annotationLabels])],
-      values: matchers.filter(([, , sign]) => sign === '=').map(([, label, , value]) => [label!, value!] as const),
+      values: matchers
+        .filter(([, , operator]) => operator === '=')
+        .map(([, label, , value]) => [label!, value!] as const),
     })
   }
   return mentions

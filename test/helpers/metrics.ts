@@ -2,8 +2,7 @@
 interface Family {
   /** Values by label. */
   readonly labels: Map<string, Set<string>>
-  /** Number of samples. */
-  samples: number
+  sampleCount: number
 }
 
 /** Families by the names that queries use. A histogram has three names. */
@@ -13,9 +12,9 @@ const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? \S+$/
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g
 
 /** Parses the text and adds its samples to `families`. */
-export function readFamilies(text: string, families: Families = new Map()): Families {
+export function parseFamilies(text: string, families: Families = new Map()): Families {
   const getOrCreateFamily = (name: string) => {
-    const family = families.get(name) ?? { labels: new Map(), samples: 0 }
+    const family = families.get(name) ?? { labels: new Map(), sampleCount: 0 }
     families.set(name, family)
     return family
   }
@@ -27,7 +26,7 @@ export function readFamilies(text: string, families: Families = new Map()): Fami
     const [, name, labels = ''] = SAMPLE.exec(line) ?? []
     if (!name) continue
     const family = getOrCreateFamily(name)
-    family.samples++
+    family.sampleCount++
     for (const [, label, value] of labels.matchAll(LABEL)) {
       const values = family.labels.get(label!) ?? new Set<string>()
       family.labels.set(label!, values.add(value!))

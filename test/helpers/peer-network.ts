@@ -28,14 +28,17 @@ export async function startPeerNetwork(targets: readonly string[]): Promise<Peer
   /** The IDs of the members that have connected to each member. */
   const callers = targets.map(() => new Set<string>())
 
-  /** Returns the index of a member: it connects to all others and never to itself, so only its own proxy has not received its ID. */
-  function indexOf(id: string): number | undefined {
-    const unseenBy = callers.flatMap((ids, index) => (ids.has(id) ? [] : [index]))
-    return unseenBy.length === 1 ? unseenBy[0] : undefined
+  /**
+   * Returns the index of the member with this ID, or undefined until the member has connected to all others. It never connects to
+   * itself, so only its own proxy has then not received the ID.
+   */
+  function findMember(id: string): number | undefined {
+    const indexesWithoutId = callers.flatMap((ids, index) => (ids.has(id) ? [] : [index]))
+    return indexesWithoutId.length === 1 ? indexesWithoutId[0] : undefined
   }
 
   function isCut({ from, to }: PeerConnection): boolean {
-    const caller = indexOf(from)
+    const caller = findMember(from)
     return cutMembers.has(to) || (caller !== undefined && cutMembers.has(caller))
   }
 

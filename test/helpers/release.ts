@@ -6,7 +6,7 @@ import { brotliDecompress } from 'node:zlib'
 
 const ROOT = new URL('../..', import.meta.url).pathname
 
-/** Returns the path of the program of that version. It lies below node_modules/, so that it finds its packages. */
+/** Returns the path of the program of that version. The file lies below node_modules/, so that the program finds its packages. */
 export async function unpackRelease(version: string): Promise<string> {
   const folder = join(ROOT, 'node_modules', '.cache', 'stowage')
   const program = join(folder, `stowage-${version}.mjs`)

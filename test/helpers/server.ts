@@ -19,7 +19,7 @@ export interface ServerOptions {
   /** The command that runs the program, such as an installed one. Default: Node.js with `program`. */
   readonly executable?: readonly [string, ...string[]]
   readonly flags?: readonly string[]
-  /** Number of nodes of `up`. Default 0, which starts faster. */
+  /** Number of nodes of `up`. 'default' omits the flag, so the program chooses. If absent, 0, which starts faster. */
   readonly nodes?: 'default' | number
   /** Whether `startServer` resolves when the API is ready, without waiting for the nodes. */
   readonly skipsNodeReadiness?: boolean

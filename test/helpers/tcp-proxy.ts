@@ -13,7 +13,7 @@ export interface TcpProxy {
   /** Ends the fault. Closes connections that have lost data, because their streams have a gap. */
   restore(): void
   /** Drops data from the server until `restore` is called. Data from the client still arrives. */
-  muteReplies(): void
+  dropServerData(): void
   /** Sets the target of new connections. */
   retarget(target: string): void
   close(): Promise<void>
@@ -24,7 +24,7 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
   const sockets = new Set<Socket>()
   const damagedSockets = new Set<Socket>()
   let isCut = false
-  let isMuted = false
+  let dropsServerData = false
   let dropsData = false
   const server = createServer((client) => {
     if (isCut) return void client.destroy()
@@ -41,7 +41,7 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
         peer.destroy()
       })
       socket.on('data', (bytes) => {
-        if (dropsData || (socket === upstream && isMuted)) return void damagedSockets.add(socket)
+        if (dropsData || (socket === upstream && dropsServerData)) return void damagedSockets.add(socket)
         peer.write(bytes)
       })
     }
@@ -59,12 +59,12 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
     },
     restore() {
       isCut = false
-      isMuted = false
+      dropsServerData = false
       dropsData = false
       for (const socket of damagedSockets) socket.destroy()
     },
-    muteReplies() {
-      isMuted = true
+    dropServerData() {
+      dropsServerData = true
     },
     retarget(newTarget) {
       ;[host = '', port] = newTarget.split(':')

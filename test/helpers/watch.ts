@@ -41,7 +41,7 @@ export function watchFrom(server: Watchable, path: string, resourceVersion: numb
         for (const check of pendingChecks) check()
       }
     } catch {
-      // The connection was closed.
+      // The connection was closed, or could not be opened.
     }
     hasEnded = true
     for (const check of pendingChecks) check()

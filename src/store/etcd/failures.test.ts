@@ -194,7 +194,7 @@ describe.skipIf(skipReason)(`an etcd store during failures${skipReason ? ` (skip
     await put(store, 'n', '0')
     expect(text(await directStore.get('n'))).toBe('0') // updates the replica
     const { events } = collectEvents(directStore)
-    proxy.muteReplies()
+    proxy.dropServerData()
     const writeError = await put(store, 'n', '1').catch((error) => error)
     expect(writeError).toBeInstanceOf(StoreUnavailableError)
     expect(writeError).toMatchObject({ mayBeWritten: true })
@@ -217,7 +217,7 @@ describe.skipIf(skipReason)(`an etcd store during failures${skipReason ? ` (skip
     const directStore = await openStore(etcd.endpoints)
     const store = await openStore([proxy.endpoint], { requestTimeoutMs: 500 })
     await put(store, 'before')
-    proxy.muteReplies()
+    proxy.dropServerData()
     const results = await Promise.all(
       Array.from({ length: 20 }, (_, index) => put(store, `k/${index}`).catch((error) => error)),
     )

@@ -8,11 +8,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createProgram, listCommandsBelow } from '../src/cli/program.ts'
 import { capabilityOf, MIB } from '../src/driver/driver.fixture.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
-import { findMentions, parseRules } from './helpers/alert-rules.ts'
+import { findMetricMentions, parseRules } from './helpers/alert-rules.ts'
 import { parseDashboard, queriesOf } from './helpers/dashboard.ts'
 import { findLeftoversBelow, type HostLeftovers } from './helpers/host-leftovers.ts'
 import { type LocalDriver, startLocalDriver } from './helpers/local-driver.ts'
-import { type Families, readFamilies } from './helpers/metrics.ts'
+import { type Families, parseFamilies } from './helpers/metrics.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 import { type RunningStowage, startStowage } from './helpers/stowage.ts'
 
@@ -58,14 +58,14 @@ describe('metrics in alerts, in the dashboard and in the guide', () => {
     })
     await provokeFailures()
     const scrape = async () => {
-      readFamilies((await server.call('GET', '/metrics')).text, families)
+      parseFamilies((await server.call('GET', '/metrics')).text, families)
       for (const metricsPort of [port, driver.ready.metricsPort!]) {
-        readFamilies(await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text(), families)
+        parseFamilies(await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text(), families)
       }
     }
     for (let missingNames = LABELLED_METRICS; missingNames.length > 0; ) {
       await scrape()
-      missingNames = missingNames.filter((name) => !families.get(name)?.samples)
+      missingNames = missingNames.filter((name) => !families.get(name)?.sampleCount)
       if (performance.now() > SCRAPES_END_MS) throw new Error(`no samples of: ${missingNames.join(', ')}`)
     }
   })
@@ -141,13 +141,13 @@ describe('metrics in alerts, in the dashboard and in the guide', () => {
   }
 
   /** Metrics whose labels are checked. Labels are served only with a sample. */
-  const LABELLED_METRICS = QUERIES.flatMap(findMentions)
+  const LABELLED_METRICS = QUERIES.flatMap(findMetricMentions)
     .filter(({ metric, labels }) => metric !== 'up' && labels.some((label) => !PROMETHEUS_LABELS.has(label)))
     .map(({ metric }) => metric)
     .filter((metric) => hasLoops || metric !== 'stowage_driver_limit_enforced')
 
-  it.each(QUERIES.map((rule) => [rule.alert, rule] as const))('SYS-17 are served for %s', (_, rule) => {
-    const mentions = findMentions(rule)
+  it.each(QUERIES.map((rule) => [rule.alert, rule] as const))('SYS-17 of %s are served', (_, rule) => {
+    const mentions = findMetricMentions(rule)
     expect(mentions).not.toEqual([])
     for (const { metric, labels, values } of mentions.filter(({ metric }) => metric !== 'up')) {
       const family = families.get(metric)
@@ -160,7 +160,7 @@ describe('metrics in alerts, in the dashboard and in the guide', () => {
     }
   })
 
-  it('SYS-17 are served for the guide', () => {
+  it('SYS-17 of the guide are served', () => {
     const mentions = spansOf(GUIDE)
       .map((span) => span.replace(/\{.*\}$/, ''))
       .filter((span) => /^[a-z]+(_[a-z0-9]+){2,}$/.test(span))
