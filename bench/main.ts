@@ -193,19 +193,13 @@ async function compareWithCommit(
     log(`--rounds ${rounds}: expected a whole number, 1 or more`)
     return 2
   }
-  try {
-    const program = process.argv[1]!
-    const root = join(PROGRAM_DIR, '..')
-    const { text, figures } = await runAgainst({ commit, rounds: Number(rounds), args, root, program, log })
-    process.stdout.write(`\n${text}`)
-    await writeFile(jsonFile, `${JSON.stringify(figures, null, 2)}\n`)
-    log(`Ratios written to ${jsonFile}.`)
-    return 0
-  } catch (error) {
-    if (!(error instanceof UnknownCommitError)) throw error
-    log(error.message)
-    return 2
-  }
+  const program = process.argv[1]!
+  const root = join(PROGRAM_DIR, '..')
+  const { text, figures } = await runAgainst({ commit, rounds: Number(rounds), args, root, program, log })
+  process.stdout.write(`\n${text}`)
+  await writeFile(jsonFile, `${JSON.stringify(figures, null, 2)}\n`)
+  log(`Ratios written to ${jsonFile}.`)
+  return 0
 }
 
 function findProblem(names: readonly string[], only: readonly string[]): string | undefined {
@@ -226,6 +220,12 @@ function formatReport({ suites, seconds }: Report): string {
   ].join('\n')
 }
 
+function reportUnknownCommit(error: unknown): number {
+  if (!(error instanceof UnknownCommitError)) throw error
+  process.stderr.write(`${error.message}\n`)
+  return 2
+}
+
 const thisMachine = (): Report['machine'] => ({
   cores: cpus().length,
   processor: cpus()[0]?.model ?? 'unknown',
@@ -235,4 +235,4 @@ const thisMachine = (): Report['machine'] => ({
 
 const role = process.argv[2] === ROLE_ARGUMENT ? ROLES[process.argv[3] ?? ''] : undefined
 if (role) serveRole(role)
-else process.exitCode = await main()
+else process.exitCode = await main().catch(reportUnknownCommit)

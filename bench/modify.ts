@@ -74,7 +74,7 @@ async function measureBursts(options: PartOptions): Promise<Figure[]> {
     const round = ++rounds
     // The limit: as many durable edits to the same claims by the same clients, to which no controller reacts.
     const label = { metadata: { labels: { round: `r${round}` } } }
-    const idle = await bench.burst({
+    const labelEdits = await bench.burst({
       count: claims,
       after: 0,
       request: editRequest(label),
@@ -83,7 +83,7 @@ async function measureBursts(options: PartOptions): Promise<Figure[]> {
     const className = `class-${round}`
     await bench.createClass(className, String(1_000 + round))
     const countedResult = await countWrites(bench.endpoint, () => bench.change(claims, className))
-    return { idle, ...countedResult }
+    return { labelEdits, ...countedResult }
   }
   try {
     progress(`creating ${formatCount(maxClaims)} claims`)
@@ -107,7 +107,7 @@ async function measureBursts(options: PartOptions): Promise<Figure[]> {
 }
 
 interface Round {
-  readonly idle: BurstResult
+  readonly labelEdits: BurstResult
   readonly result: BurstResult
   /** The number of writes to claims and volumes, including the user's edits. */
   readonly writes: number
@@ -116,7 +116,7 @@ interface Round {
 function burstFigures(claims: number, rounds: readonly Round[]): Figure[] {
   const median = (read: (round: Round) => number) => medianOf(rounds.map(read))
   const description = `${formatCount(claims)} claims modified at once`
-  const limit = { value: median(({ idle }) => claims / idle.seconds), of: 'as many label edits' }
+  const limit = { value: median(({ labelEdits }) => claims / labelEdits.seconds), of: 'as many label edits' }
   const rate = median(({ result }) => claims / result.seconds)
   return [
     { name: description, unit: '/s', value: rate, limit, target: { valueMin: PER_SECOND_MIN } },

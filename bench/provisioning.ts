@@ -408,7 +408,7 @@ async function measureLostNode(options: PartOptions): Promise<Figure[]> {
       const bench = await openBench({ ...options, dir }, ['--driver-socket', socket])
       servers.push({ bench, driver, seconds: [], cpuMs: [] })
       if (name === 'with') {
-        const effect = { do: 'fail', code: 'UNAVAILABLE', message: 'the node does not answer' } as const
+        const effect = { do: 'fail', code: 'UNAVAILABLE', message: 'the node does not respond' } as const
         await createFakeControl(control).setRules(FAILING_METHODS.map((method) => ({ method, effect })))
       }
     }
@@ -549,14 +549,14 @@ async function measureBursts(bench: Bench, scenario: Scenario): Promise<Figure[]
     points.push({ size, ms: result.seconds * 1_000 })
     if (size < FIGURE_CLAIMS_MIN) continue
     // The limit: the same clients create as many of the same claims durably, but without a class, so that they are never bound.
-    const idleRounds = await repeat(roundCount, async () =>
+    const createRounds = await repeat(roundCount, async () =>
       bench.run({ ...(await bench.nextBurst(size)), className: '' }, '"phase":"Pending"'),
     )
     const cpuTexts = processes.map(
       ([processName], index) => `${processName} ${(cpuMs[index]! / (size * roundCount)).toFixed(2)} ms`,
     )
     bench.note(`${formatCount(size)} claims ${name}: CPU time per claim: ${cpuTexts.join(', ')}.`)
-    figures.push(...figuresOf(scenario, { claims: size, result, idle: mediansOf(idleRounds) }))
+    figures.push(...figuresOf(scenario, { claims: size, result, creates: mediansOf(createRounds) }))
   }
   return [...figures, toTotalGrowthFigure(`claims ${name}`, { of: 'claims', points })]
 }
@@ -564,10 +564,10 @@ async function measureBursts(bench: Bench, scenario: Scenario): Promise<Figure[]
 interface BurstMeasurement {
   readonly claims: number
   readonly result: Medians
-  readonly idle: Medians
+  readonly creates: Medians
 }
 
-function figuresOf({ name, targets, published }: Scenario, { claims, result, idle }: BurstMeasurement): Figure[] {
+function figuresOf({ name, targets, published }: Scenario, { claims, result, creates }: BurstMeasurement): Figure[] {
   const description = `${formatCount(claims)} claims ${name}`
   const limit = (value: number): Comparison => ({ value, of: 'the creates alone' })
   const withTarget = (target: Target, peer: Comparison | undefined): Partial<Figure> =>
@@ -577,15 +577,15 @@ function figuresOf({ name, targets, published }: Scenario, { claims, result, idl
       name: description,
       unit: '/s',
       value: claims / result.seconds,
-      limit: limit(claims / idle.seconds),
+      limit: limit(claims / creates.seconds),
       ...withTarget({ valueMin: targets.perSecondMin }, published.perSecond),
     },
-    { name: `${description}, p50`, unit: 'ms', value: result.p50Ms, limit: limit(idle.p50Ms) },
+    { name: `${description}, p50`, unit: 'ms', value: result.p50Ms, limit: limit(creates.p50Ms) },
     {
       name: `${description}, p99`,
       unit: 'ms',
       value: result.p99Ms,
-      limit: limit(idle.p99Ms),
+      limit: limit(creates.p99Ms),
       ...withTarget({ valueMax: targets.p99MsMax }, published.p99),
     },
   ]

@@ -26,19 +26,19 @@ const SIZES = { short: [1_000, 10_000, 100_000], long: [10_000, 100_000, 1_000_0
 const DEFAULT_HEAP_CLAIMS_MAX = 300_000
 const LARGE_HEAP_FLAG = '--max-old-space-size=16384'
 /**
- * A server has settled when it uses less than this share of a processor: its caches are filled, and its controllers have looked
- * at every object.
+ * A server has settled when it uses less than this share of a processor: its caches are filled, and its controllers have
+ * processed every object.
  */
 const SETTLED = { share: 0.05, windowMs: 2_000, timeoutMs: 600_000 }
 /**
- * An idle server looks every 30 s whether it has become idle. It then collects its garbage, and at the next time it returns the
- * memory that this has freed.
+ * A server checks every 30 s whether it is idle. If so, it collects its garbage, and at the next check it returns the freed memory
+ * to the operating system.
  */
 const COLLECTION_MS = 95_000
 const PAIRS_PER_TRANSACTION = 500
-const BOUND = { claims: 1_000, clients: 64, warmUpRounds: 2 }
+const BINDING_BURST = { claims: 1_000, clients: 64, warmUpRounds: 2 }
 const REWRITES = { count: 20_000, perTransaction: 200 }
-/** As many nodes as the largest clusters of Kubernetes have. */
+/** As many nodes as Kubernetes supports in one cluster. */
 const CLUSTER = { nodes: 5_000, classes: 10, driver: 'pools.csi.stowage.dev', poolBytes: 1024 ** 5 }
 
 /** The metadata of a list is in its first bytes. */
@@ -47,7 +47,7 @@ const METADATA_BYTES = 1_024
 const NAMESPACE = 'default'
 const CLAIMS = `/api/v1/namespaces/${NAMESPACE}/persistentvolumeclaims`
 const VOLUMES = '/api/v1/persistentvolumes'
-/** Of the objects that the measurement creates, so that its watches omit the others. */
+/** The labels of the objects that the measurement creates, so that its watches omit all other objects. */
 const LABELS = { tier: 'scale' }
 const claimKey = (name: string) => `core/persistentvolumeclaims/${NAMESPACE}/${name}`
 
@@ -124,7 +124,7 @@ async function measureSize(options: PartOptions, claims: number): Promise<SizeFi
   const nodeFlags = claims > DEFAULT_HEAP_CLAIMS_MAX ? [LARGE_HEAP_FLAG] : []
   const server = await startServer({ dataDir, profileDir, command: 'up', nodeFlags })
   try {
-    const settledMs = await untilSettled(server)
+    const settledMs = await waitUntilSettled(server)
     const { anonymousMb, mappedMb } = server.memory()
     await sleep(COLLECTION_MS)
     const { anonymousMb: collectedMb } = server.memory()
@@ -142,8 +142,8 @@ async function measureSize(options: PartOptions, claims: number): Promise<SizeFi
   }
 }
 
-/** Returns the processor time of the server since its start. */
-async function untilSettled(server: ServerProcess): Promise<number> {
+/** Returns the processor time that the server used from its start until it settled. */
+async function waitUntilSettled(server: ServerProcess): Promise<number> {
   const endMs = performance.now() + SETTLED.timeoutMs
   while (performance.now() < endMs) {
     const startMs = server.cpuMs()
@@ -256,8 +256,13 @@ async function measureBinding(
   try {
     let seconds = 0
     let cpuMs = 0
-    for (let round = 0; round <= BOUND.warmUpRounds; round++) {
-      const burst = { endpoint, clients: BOUND.clients, count: BOUND.claims, after: round * BOUND.claims }
+    for (let round = 0; round <= BINDING_BURST.warmUpRounds; round++) {
+      const burst = {
+        endpoint,
+        clients: BINDING_BURST.clients,
+        count: BINDING_BURST.claims,
+        after: round * BINDING_BURST.claims,
+      }
       const storageClassName = `scale-${round}`
       const volume = {
         metadata: { name: `scale-${NUMBER}`, labels: LABELS },
@@ -273,14 +278,14 @@ async function measureBinding(
       const claimBody = { ...claim, metadata, spec: { ...claim.spec, storageClassName } }
       const run = async (path: string, body: object, until: string) => {
         const watchAfter = await readVersion(endpoint, path)
-        return bursts.run({ ...burst, ...creating(path, body), until, watchAfter })
+        return bursts.run({ ...burst, ...createAndWatchRequests(path, body), until, watchAfter })
       }
       await run(VOLUMES, volume, '"phase":"Available"')
       const startCpuMs = server.cpuMs()
       seconds = (await run(CLAIMS, claimBody, '"phase":"Bound"')).seconds
       cpuMs = server.cpuMs() - startCpuMs
     }
-    return { bindMs: (seconds * 1_000) / BOUND.claims, bindCpuMs: cpuMs / BOUND.claims }
+    return { bindMs: (seconds * 1_000) / BINDING_BURST.claims, bindCpuMs: cpuMs / BINDING_BURST.claims }
   } finally {
     bursts.stop()
   }
@@ -295,8 +300,8 @@ async function readVersion(endpoint: Endpoint, path: string): Promise<string> {
   return version
 }
 
-/** Creates objects, and watches those that the measurement creates. */
-const creating = (path: string, body: object): { request: RequestText; watch: RequestText } => ({
+/** Returns the request that creates an object, and a watch of the objects that the measurement creates. */
+const createAndWatchRequests = (path: string, body: object): { request: RequestText; watch: RequestText } => ({
   request: { method: 'POST', path, body: JSON.stringify(body) },
   watch: { method: 'GET', path: `${path}?watch=1&labelSelector=${encodeURIComponent(`tier=${LABELS.tier}`)}` },
 })
@@ -309,7 +314,7 @@ async function measureCapacity({ dir, profileDir, progress }: PartOptions): Prom
   progress(`starting with ${objects} capacity objects`)
   const server = await startServer({ dataDir: dir, profileDir, command: 'up' })
   try {
-    await untilSettled(server)
+    await waitUntilSettled(server)
     const name = `${formatCount(nodes)} nodes × ${classes} classes, ${objects} capacity objects`
     const { anonymousMb, mappedMb } = server.memory()
     return [

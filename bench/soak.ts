@@ -31,7 +31,7 @@ const CLIENTS = 16
  * collected its garbage twice, the second time after more than six minutes.
  */
 const MINUTES = { short: { load: 3, idle: 8 }, long: { load: 30, idle: 10 } }
-/** The second server's claims. */
+/** The load of the second server. */
 const WARM_UP = { perSecond: 20, seconds: 10 }
 const SETTLE_MS = 10_000
 const SAMPLE_MS = 5_000
@@ -67,8 +67,8 @@ async function measureChurn({ dir, profileDir, isLong, progress, note }: PartOpt
     const loaded = await sampleUntil(load, server.memory, progress)
     const { created, seconds } = await load
     note(`${formatCount(created)} claims were created and deleted, ${Math.round(created / seconds)} per second.`)
-    const rested = await sampleUntil(sleep(minutes.idle * 60_000), server.memory, progress)
-    return figuresOf({ idle, warmIdle: warmServer.memory(), loaded, after: rested.at(-1)! }, minutes)
+    const idleSamples = await sampleUntil(sleep(minutes.idle * 60_000), server.memory, progress)
+    return figuresOf({ idle, warmIdle: warmServer.memory(), loaded, after: idleSamples.at(-1)! }, minutes)
   } finally {
     await server.stop()
     await warmServer.stop()

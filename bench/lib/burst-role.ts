@@ -1,6 +1,6 @@
 // Runs a burst in a separate process: clients create or edit objects at once while a watch waits for their final state. The
 // time of an object is from sending its request to reading the event that contains `until`. The connections and the watch can be
-// opened by an earlier job, so that what is measured between the two jobs does not contain TLS handshakes and initial events.
+// opened by an earlier job, so that a measurement between the two jobs contains no TLS handshakes or initial events.
 import { type Connection, type Endpoint, openConnection, type ResponseSummary } from './http-connection.ts'
 import { numberedRequest, openAll, type RequestText } from './load-role.ts'
 

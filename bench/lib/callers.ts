@@ -1,4 +1,4 @@
-// Measures how many calls concurrent callers complete, each of which repeats a call for a given time.
+// Measures how many calls concurrent callers complete. Each caller repeats a call for a given time.
 
 export interface CallersOptions {
   readonly callers: number

@@ -1,4 +1,4 @@
-// Builds claims as a client sends them, builds claims and volumes as the store keeps them, and fills data directories with
+// Builds claims as a client sends them, builds claims and volumes as the API server stores them, and fills data directories with
 // claims.
 import { join } from 'node:path'
 import { encodeStored } from '../../src/apiserver/objects/stored-object.ts'
