@@ -87,6 +87,14 @@ describe('createHistory', () => {
     expect(paths).toEqual(['/apis/stowage.dev/v1/operations?limit=500'])
   })
 
+  it('names the path /metrics if a server with the group stowage.dev does not serve it', async () => {
+    const { history, sampleAfter } = createFixture((path) => (path.startsWith('/metrics') ? notFound : operations))
+    await sampleAfter(0)
+    const { sources } = history.read()
+    expect(sources.operations).toEqual({ available: true })
+    expect(sources.metrics.reason).toBe('the API server does not serve the path /metrics')
+  })
+
   it('returns null for values that a server without a journal or controllers does not measure', async () => {
     const { history, sampleAfter } = createFixture((path) =>
       path.startsWith('/metrics') ? { status: 200, text: '' } : operations,

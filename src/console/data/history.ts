@@ -42,6 +42,12 @@ const OPERATIONS_PATH = '/apis/stowage.dev/v1/operations?limit=500'
 /** Operations beyond these pages are not counted. */
 const OPERATION_PAGES_MAX = 10
 
+/** The reasons of sources whose requests return 404. */
+const NOT_SERVED = {
+  operations: 'the API server does not serve the group stowage.dev',
+  metrics: 'the API server does not serve the path /metrics',
+} as const satisfies Partial<Record<HistorySource, string>>
+
 type Histograms = ReadonlyMap<string, HistogramCounts>
 
 interface Scrape {
@@ -65,7 +71,7 @@ export function createHistory({ transport, clock }: HistoryOptions): History {
     return response.text
   }
 
-  async function fetchSource<T>(source: HistorySource, fetch: () => Promise<T>): Promise<T | null> {
+  async function fetchSource<T>(source: keyof typeof NOT_SERVED, fetch: () => Promise<T>): Promise<T | null> {
     try {
       const value = await fetch()
       sources[source] = { available: true }
@@ -73,7 +79,7 @@ export function createHistory({ transport, clock }: HistoryOptions): History {
     } catch (error) {
       if (!(error instanceof ApiError || error instanceof SyntaxError)) throw error
       const isMissing = error instanceof ApiError && error.code === 404
-      const reason = isMissing ? 'the API server does not serve the group stowage.dev' : error.message
+      const reason = isMissing ? NOT_SERVED[source] : error.message
       sources[source] = { available: false, reason }
       return null
     }
