@@ -439,3 +439,18 @@ describe('the diagnosis of a node whose labels do not match its drivers', () => 
     expect(diagnosis.children).toContainEqual(expect.objectContaining({ reason: 'KeysChanged', message: 'keep zone' }))
   })
 })
+
+describe('containers', () => {
+  it.each([
+    ['CrashLoopBackOff', 'kubectl -n shop logs web -c app --previous'],
+    ['ImagePullBackOff', 'kubectl -n shop describe pod web'],
+  ])('suggests a command that can explain the reason %s', (reason, command) => {
+    const web = {
+      metadata: inShop('web'),
+      spec: { nodeName: 'a', containers: [{ name: 'app' }] },
+      status: { phase: 'Pending', containerStatuses: [{ name: 'app', state: { waiting: { reason } } }] },
+    }
+    const { children = [] } = diagnoseIn({ nodes: [node('a')], pods: [web] }, pod)
+    expect(children).toMatchObject([{ subject: { kind: 'Container', name: 'app' }, reason, fixes: [{ command }] }])
+  })
+})

@@ -4,7 +4,7 @@ import { diagnoseAttachments } from './attachment.ts'
 import { diagnoseClaim } from './claim.ts'
 import { ageSeconds, type Cluster, podSubject, type StoredPod } from './cluster.ts'
 import { isBeingDeleted } from './deletion.ts'
-import { type Diagnosis, destructiveFix, fix, worstState } from './diagnosis.ts'
+import { type Diagnosis, destructiveFix, type Fix, fix, worstState } from './diagnosis.ts'
 import { diagnoseFailure } from './last-failure.ts'
 import { diagnoseMissingClaim } from './missing-claim.ts'
 import { diagnoseNodeHealth } from './node-health.ts'
@@ -121,12 +121,16 @@ function diagnoseContainers({ metadata, status }: StoredPod): Diagnosis[] {
   return statuses.flatMap(({ name, state }): Diagnosis[] => {
     const { reason, message } = state?.waiting ?? {}
     if (!reason || reason === 'ContainerCreating' || reason === 'PodInitializing') return []
-    const fixes = [
-      fix(
-        'see the log of the container',
-        `kubectl -n ${metadata.namespace} logs ${metadata.name} -c ${name} --previous`,
-      ),
-    ]
+    const fixes = [reason === 'CrashLoopBackOff' ? readLog(metadata, name) : readEvents(metadata)]
     return [{ subject: { kind: 'Container', name }, state: 'failed', reason, message: message || reason, fixes }]
   })
 }
+
+type Metadata = StoredPod['metadata']
+
+const readLog = ({ namespace, name }: Metadata, container: string): Fix =>
+  fix('see the log of the container', `kubectl -n ${namespace} logs ${name} -c ${container} --previous`)
+
+/** With a reason such as ImagePullBackOff, the container has not started, and so has no log. */
+const readEvents = ({ namespace, name }: Metadata): Fix =>
+  fix('see the events of the pod', `kubectl -n ${namespace} describe pod ${name}`)
