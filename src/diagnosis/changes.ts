@@ -35,14 +35,14 @@ export function diagnoseExpansion(claim: Claim, volume: Volume, cluster: Cluster
     ? diagnoseFailure(error.message, 'expand', { subject: { kind: 'Condition', name: error.type } })
     : undefined
   const reasons = ['VolumeResizeFailed', 'FileSystemResizeFailed']
-  const answer = lastFailure(cluster, subject, 'expand', { reasons, condition })
-  const cause = answer ?? currentOperation(cluster, subject, 'expand')
+  const failure = lastFailure(cluster, subject, 'expand', { reasons, condition })
+  const cause = failure ?? currentOperation(cluster, subject, 'expand')
   const retryMs = step.do === 'wait' ? step.afterMs : undefined
   return {
     subject,
     ...describeStage(claim, volume, cluster, {
       state,
-      hasError: answer !== undefined,
+      hasError: failure !== undefined,
       hasStarted: cause !== undefined,
     }),
     numbers: {
@@ -128,8 +128,8 @@ export function diagnoseModification(claim: Claim, cluster: Cluster): Diagnosis 
     const fixes = [fix('create the class, or request an existing one', 'kubectl get volumeattributesclass')]
     return { subject, state: 'failed', reason: 'AttributesClassNotFound', message, numbers, fixes }
   }
-  const answer = lastFailure(cluster, subject, 'modify', { reasons: ['VolumeModifyFailed'] })
-  const cause = answer ?? currentOperation(cluster, subject, 'modify')
+  const failure = lastFailure(cluster, subject, 'modify', { reasons: ['VolumeModifyFailed'] })
+  const cause = failure ?? currentOperation(cluster, subject, 'modify')
   const children = cause ? { children: [cause] } : {}
   if (progress?.status === 'Infeasible') {
     const message = `the driver cannot give the volume the attributes of the class ${target}`
@@ -137,7 +137,7 @@ export function diagnoseModification(claim: Claim, cluster: Cluster): Diagnosis 
     return { subject, state: 'failed', reason: 'ModificationInfeasible', message, numbers, fixes, ...children }
   }
   const message = `the volume is being modified to the attributes class ${target}`
-  return { subject, state: answer ? 'failed' : 'waiting', reason: 'Modifying', message, numbers, ...children }
+  return { subject, state: failure ? 'failed' : 'waiting', reason: 'Modifying', message, numbers, ...children }
 }
 
 function modifyCommand(claim: Claim, className = 'CLASS'): string {

@@ -9,7 +9,7 @@ import { SELECTED_NODE } from '../volumes/names.ts'
 import { formatPlacement, readPlacement } from '../volumes/placement.ts'
 import { diagnoseExpansion, diagnoseModification, diagnoseUnreadExpansion } from './changes.ts'
 import { type Claim, type Cluster, claimSubject, keyOf, type StoredPod } from './cluster.ts'
-import { describeUsers, diagnoseClaimDeletion, isBeingDeleted } from './deletion.ts'
+import { diagnoseClaimDeletion, isBeingDeleted } from './deletion.ts'
 import { type Diagnosis, destructiveFix, type Fix, fix, worstState } from './diagnosis.ts'
 import { diagnoseLostVolume } from './lost-volume.ts'
 import { diagnoseNamedVolume } from './named-volume.ts'
@@ -112,6 +112,19 @@ function diagnoseBound(claim: Claim, cluster: Cluster): Diagnosis {
     message: `the claim is bound to the volume ${volumeName}${change ? `, and ${changes.length} changes are not complete` : ''}`,
     numbers: { capacity: claim.status?.capacity?.storage ?? '' },
     children: [...changes, users],
+  }
+}
+
+/** Lists the pods that use the claim, in the state `ready`, because using a claim is not a problem. */
+function describeUsers(claim: Claim, cluster: Cluster): Diagnosis {
+  const pods = cluster.podsUsing(keyOf(claim))
+  const names = pods.map(({ metadata, spec }) => `${metadata.name}${spec?.nodeName ? ` on ${spec.nodeName}` : ''}`)
+  return {
+    subject: claimSubject(claim),
+    state: 'ready',
+    reason: pods.length > 0 ? 'UsedByPods' : 'NotUsed',
+    message: pods.length > 0 ? `used by ${names.join(', ')}` : 'no pod uses the claim',
+    numbers: { pods: pods.length },
   }
 }
 

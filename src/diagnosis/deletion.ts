@@ -1,5 +1,4 @@
-// Diagnoses a claim or volume whose deletion waits for finalizers: names each finalizer and what its controller waits for. Also
-// lists the pods that use a claim.
+// Diagnoses a claim or volume whose deletion waits for finalizers: names each finalizer and what its controller waits for.
 import type { Stored } from '../api/kind.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 import { protectsClaim } from '../controllers/protection/index.ts'
@@ -10,7 +9,7 @@ import {
   VOLUME_PROTECTION_FINALIZER,
 } from '../volumes/names.ts'
 import { INTENT_PREFIX } from '../volumes/provisioning-intent.ts'
-import { ageSeconds, type Claim, type Cluster, claimSubject, keyOf, podSubject } from './cluster.ts'
+import { ageSeconds, type Claim, type Cluster, claimSubject, podSubject } from './cluster.ts'
 import { type Diagnosis, destructiveFix, fix, type Subject } from './diagnosis.ts'
 import { currentOperation, lastFailure } from './last-failure.ts'
 
@@ -80,7 +79,7 @@ function diagnoseProtection(claim: Claim, cluster: Cluster): Diagnosis {
 
 function diagnoseIntent(claim: Claim, finalizer: string, cluster: Cluster): Diagnosis {
   const reasons = ['ProvisioningFailed', 'ProvisioningCleanupFailed']
-  const answer =
+  const cause =
     lastFailure(cluster, claimSubject(claim), 'create', { reasons }) ??
     currentOperation(cluster, claimSubject(claim), 'create')
   const { namespace = '', name } = claimSubject(claim)
@@ -95,7 +94,7 @@ function diagnoseIntent(claim: Claim, finalizer: string, cluster: Cluster): Diag
         `kubectl -n ${namespace} edit pvc ${name}`,
       ),
     ],
-    ...(answer ? { children: [answer] } : {}),
+    ...(cause ? { children: [cause] } : {}),
   }
 }
 
@@ -111,7 +110,7 @@ function diagnoseBoundVolume({ status, spec }: Readonly<PersistentVolume>): Diag
     subject,
     state: 'failed',
     reason: 'VolumeBound',
-    message: `the volume is bound to the claim ${namespace}/${name}, and is deleted after it`,
+    message: `the volume is bound to the claim ${namespace}/${name}, and is deleted only after the claim`,
     fixes: [
       (isDeleted ? destructiveFix : fix)(
         `delete the claim${isDeleted ? ', which also deletes the data' : ''}`,
@@ -129,13 +128,13 @@ function diagnoseStorageDeletion(
   const { spec, metadata } = volume
   const driver = spec?.csi?.driver ?? metadata.annotations?.['pv.kubernetes.io/provisioned-by'] ?? 'the provisioner'
   const subject: Subject = { kind: 'PersistentVolume', name: metadata.name }
-  const answer = lastFailure(cluster, subject, 'delete', { reasons: ['VolumeFailedDelete'] })
+  const failure = lastFailure(cluster, subject, 'delete', { reasons: ['VolumeFailedDelete'] })
   return {
     subject: finalizerSubject(finalizer),
-    state: answer ? 'failed' : 'waiting',
+    state: failure ? 'failed' : 'waiting',
     reason: 'StorageExists',
     message: `the provisioner of ${driver} removes the finalizer after it has deleted the storage`,
-    ...(answer ? { children: [answer] } : {}),
+    ...(failure ? { children: [failure] } : {}),
   }
 }
 
@@ -176,16 +175,3 @@ function diagnoseOtherFinalizer({ namespace, name }: Subject, finalizer: string,
 
 export const isBeingDeleted = ({ metadata }: { readonly metadata: { readonly deletionTimestamp?: string } }): boolean =>
   metadata.deletionTimestamp !== undefined
-
-/** Lists the pods that use the claim, in the state `ready`, because using a claim is not a problem. */
-export function describeUsers(claim: Claim, cluster: Cluster): Diagnosis {
-  const pods = cluster.podsUsing(keyOf(claim))
-  const names = pods.map(({ metadata, spec }) => `${metadata.name}${spec?.nodeName ? ` on ${spec.nodeName}` : ''}`)
-  return {
-    subject: claimSubject(claim),
-    state: 'ready',
-    reason: pods.length > 0 ? 'UsedByPods' : 'NotUsed',
-    message: pods.length > 0 ? `used by ${names.join(', ')}` : 'no pod uses the claim',
-    numbers: { pods: pods.length },
-  }
-}

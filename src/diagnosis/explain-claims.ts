@@ -1,5 +1,5 @@
-// Explains each claim of a snapshot that is not ready in one line, for lists of claims. Diagnoses only claims whose spec or
-// status shows a problem and claims whose volume is lost. diagnose.ts returns the whole tree for one object.
+// Returns a line with the cause for each claim of a snapshot that is not ready, for lists of claims. Diagnoses only claims whose
+// spec or status shows that they may not be ready, and claims whose volume is lost. diagnose.ts returns the whole tree for one object.
 import { compareQuantities } from '../api/quantity.ts'
 import { diagnoseClaim } from './claim.ts'
 import { type Claim, createCluster } from './cluster.ts'

@@ -74,7 +74,7 @@ const describeMissingLabels = (node: string, driver: string, keys: readonly stri
   ],
 })
 
-/** Describes what the labels of the node do not show: a rejected driver, and volumes that are located by former keys. */
+/** Describes the conditions about topology: the agent rejected a driver, or volumes require labels that the driver no longer uses. */
 function describeTopologyConditions({ metadata, status }: Readonly<Stored<Node>>): Diagnosis[] {
   const subject = { kind: 'Node', name: metadata.name }
   return (status?.conditions ?? []).flatMap(({ type, status: value, reason = '', message = '' }): Diagnosis[] => {

@@ -8,13 +8,13 @@ const FAILURE_REASONS = ['ProvisioningFailed', 'ProvisioningCleanupFailed']
 
 export function diagnoseProvisioning(claim: Claim, provisioner: string, cluster: Cluster): Diagnosis {
   const subject = claimSubject(claim)
-  const answer = lastFailure(cluster, subject, 'create', { reasons: FAILURE_REASONS }) ?? describeLastFailure(claim)
+  const failure = lastFailure(cluster, subject, 'create', { reasons: FAILURE_REASONS }) ?? describeLastFailure(claim)
   const age = ageSeconds(claim.metadata.creationTimestamp, cluster.snapshot.nowMs) ?? 0
   const numbers = { provisioner, ageSeconds: age, requested: claim.spec?.resources?.requests?.storage ?? '' }
-  if (answer) {
+  if (failure) {
     const message = `the provisioner ${provisioner} could not create the volume`
-    const fixes = answer.numbers?.code === 'OutOfRange' ? { fixes: [recreateWithOtherSize(claim)] } : {}
-    return { subject, state: 'failed', reason: 'ProvisioningFailed', message, numbers, ...fixes, children: [answer] }
+    const fixes = failure.numbers?.code === 'OutOfRange' ? { fixes: [recreateWithOtherSize(claim)] } : {}
+    return { subject, state: 'failed', reason: 'ProvisioningFailed', message, numbers, ...fixes, children: [failure] }
   }
   const current = currentOperation(cluster, subject, 'create')
   if (current || cluster.eventsOf(subject).some(({ reason }) => reason === 'Provisioning')) {

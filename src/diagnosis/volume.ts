@@ -44,10 +44,10 @@ function diagnoseReleased({ spec, status, metadata }: Volume, subject: Subject, 
   const { namespace = '', name = '' } = spec?.claimRef ?? {}
   const release = `the claim ${namespace}/${name} of the volume was deleted`
   const reasons = ['VolumeFailedDelete', 'VolumeFailedRecycle']
-  const answer = lastFailure(cluster, subject, 'delete', { reasons })
-  const children = answer ? { children: [answer] } : {}
+  const failure = lastFailure(cluster, subject, 'delete', { reasons })
+  const children = failure ? { children: [failure] } : {}
   if (spec?.persistentVolumeReclaimPolicy === 'Delete') {
-    const isFailed = status?.phase === 'Failed' || answer !== undefined
+    const isFailed = status?.phase === 'Failed' || failure !== undefined
     const message = `${release}; the provisioner deletes the storage${isFailed ? ', and has failed' : ''}`
     return {
       subject,

@@ -25,14 +25,14 @@ interface RoundRules {
   readonly round: number
 }
 
-export interface Run {
+export interface Round {
   readonly result: SimulationResult
   readonly addedNodeCount: number
 }
 
 const PODS_PER_PAUSE = 32
 
-export async function runSimulation(scenario: Scenario, rules: RoundRules, options: SimulationOptions): Promise<Run> {
+export async function runRound(scenario: Scenario, rules: RoundRules, options: SimulationOptions): Promise<Round> {
   const { random, onProgress, pause } = options
   const { snapshot, unplacedPods, group } = scenario
   const created = admitObjects(scenario)

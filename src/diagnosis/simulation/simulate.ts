@@ -2,7 +2,7 @@
 // next. Nothing is written to a server.
 import type { Random } from '../../base/clock.ts'
 import type { SimulationResult } from './result.ts'
-import { type Run, runSimulation } from './run.ts'
+import { type Round, runRound } from './round.ts'
 import type { Scenario } from './scenario.ts'
 
 export interface SimulationOptions {
@@ -31,17 +31,17 @@ const EXTRA_NODES_MAX = 5
 export async function simulate(scenario: Scenario, options: SimulationOptions): Promise<SimulationResult> {
   const { group, nodeCount } = scenario
   if (!group || nodeCount !== undefined)
-    return toResult(await runSimulation(scenario, { nodeCount: nodeCount ?? 0, canGrow: false, round: 1 }, options))
-  const grown = await runSimulation(scenario, { nodeCount: 0, canGrow: true, round: 1 }, options)
+    return toResult(await runRound(scenario, { nodeCount: nodeCount ?? 0, canGrow: false, round: 1 }, options))
+  const grown = await runRound(scenario, { nodeCount: 0, canGrow: true, round: 1 }, options)
   if (grown.addedNodeCount === 0) return toResult(grown)
   for (let extra = 0; extra <= EXTRA_NODES_MAX; extra++) {
     const rules = { nodeCount: grown.addedNodeCount + extra, canGrow: false, round: extra + 2 }
-    const verified = await runSimulation(scenario, rules, options)
+    const verified = await runRound(scenario, rules, options)
     if (verified.result.rejected.length <= grown.result.rejected.length) return toResult(verified, true)
   }
   return toResult(grown, true)
 
-  function toResult({ result, addedNodeCount }: Run, isSearched = nodeCount === undefined): SimulationResult {
+  function toResult({ result, addedNodeCount }: Round, isSearched = nodeCount === undefined): SimulationResult {
     return group ? { ...result, nodeGroup: { name: group.name, nodes: addedNodeCount, isSearched } } : result
   }
 }
