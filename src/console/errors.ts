@@ -19,7 +19,7 @@ export const wrongHost = (host: string | undefined, allowed: readonly string[]):
     `The console does not serve the host ${JSON.stringify(host ?? '')}. Open it as ${allowed.join(' or ')}.`,
   )
 
-export const foreignOrigin = (origin: string | undefined): ApiError =>
+export const wrongOrigin = (origin: string | undefined): ApiError =>
   new ApiError(
     403,
     'Forbidden',
@@ -31,7 +31,7 @@ export const foreignOrigin = (origin: string | undefined): ApiError =>
 export const notForwarded = (what: string): ApiError =>
   new ApiError(403, 'Forbidden', `The console does not forward ${what}. Use kubectl instead.`)
 
-export const jsonRequired = (contentType: string | undefined): ApiError =>
+export const unsupportedBodyType = (contentType: string | undefined): ApiError =>
   new ApiError(
     415,
     'UnsupportedMediaType',

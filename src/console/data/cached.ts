@@ -1,14 +1,14 @@
-// Caches the result of a costly function. Concurrent callers share one call. A result is kept for `keepMsMin`, or for a
-// multiple of its computation time if that is longer, so that a polling page does not recompute it continuously; `keepMsMax`
-// limits its age.
+// Caches the result of a costly function. Concurrent callers share one call. A result is cached for `cachedMsMin`, or for a
+// multiple of its computation time if that is longer, so that a polling page does not recompute it continuously, but for at most
+// `cachedMsMax`.
 import type { Clock } from '../../base/clock.ts'
 
 export interface CacheOptions {
   readonly clock: Clock
-  /** Minimum time to keep a result. */
-  readonly keepMsMin: number
-  /** Maximum time to keep a result, however long it took to compute. */
-  readonly keepMsMax: number
+  /** Minimum time for which a result is cached. */
+  readonly cachedMsMin: number
+  /** Maximum time for which a result is cached, however long its computation took. */
+  readonly cachedMsMax: number
 }
 
 const COST_FACTOR = 10
@@ -17,7 +17,7 @@ const KEYS_MAX = 20
 
 /** Rejected results are not cached. */
 export function createCached<T>(
-  { clock, keepMsMin, keepMsMax }: CacheOptions,
+  { clock, cachedMsMin, cachedMsMax }: CacheOptions,
   compute: (key: string) => Promise<T>,
 ): (key?: string) => Promise<T> {
   const results = new Map<string, { readonly result: Promise<T>; expiresAtMs: number }>()
@@ -33,7 +33,7 @@ export function createCached<T>(
     entry.result.then(
       () => {
         const nowMs = clock.monotonicMs()
-        entry.expiresAtMs = nowMs + Math.min(Math.max(keepMsMin, (nowMs - startedMs) * COST_FACTOR), keepMsMax)
+        entry.expiresAtMs = nowMs + Math.min(Math.max(cachedMsMin, (nowMs - startedMs) * COST_FACTOR), cachedMsMax)
       },
       () => {
         if (results.get(key) === entry) results.delete(key)

@@ -44,30 +44,30 @@ export function createDataRoutes(options: DataOptions) {
   const { bulk } = insight
   const checkAccess = createAccess({ client, clock })
   // Tabs share these responses, so computing one is aborted only when the console stops, not when a tab closes.
-  const readCachedInfo = createCached({ clock, keepMsMin: 5_000, keepMsMax: 5_000 }, () => readInfo(options))
-  const whyLinesOnce = createCached({ clock, keepMsMin: 2_000, keepMsMax: 30_000 }, () =>
+  const readCachedInfo = createCached({ clock, cachedMsMin: 5_000, cachedMsMax: 5_000 }, () => readInfo(options))
+  const readCachedWhyLines = createCached({ clock, cachedMsMin: 2_000, cachedMsMax: 30_000 }, () =>
     readWhyLines(client, clock, stopSignal),
   )
-  const spaceOnce = createCached({ clock, keepMsMin: 2_000, keepMsMax: 30_000 }, (by) =>
+  const readCachedSpace = createCached({ clock, cachedMsMin: 2_000, cachedMsMax: 30_000 }, (by) =>
     insight.readSpace(by as 'claim' | DfGrouping, stopSignal),
   )
-  const doctorOnce = createCached({ clock, keepMsMin: 5_000, keepMsMax: 30_000 }, (driver) =>
+  const readCachedFindings = createCached({ clock, cachedMsMin: 5_000, cachedMsMax: 30_000 }, (driver) =>
     insight.examine(driver || undefined, stopSignal),
   )
 
-  const leaksOnce = createCached({ clock, keepMsMin: 30_000, keepMsMax: 120_000 }, (driver) =>
+  const readCachedLeaks = createCached({ clock, cachedMsMin: 30_000, cachedMsMax: 120_000 }, (driver) =>
     insight.findLeaks(driver, stopSignal).catch(toProblem),
   )
 
   const handlers: Readonly<Record<string, Handler>> = {
     'GET info': () => readCachedInfo(),
     'GET why': ({ query, signal }) => insight.diagnose(parseTarget(query, WHY_KINDS), signal).catch(toProblem),
-    'GET why-lines': () => whyLinesOnce(),
+    'GET why-lines': () => readCachedWhyLines(),
     'GET timeline': ({ query, signal }) =>
       insight.readTimeline(parseTarget(query, TIMELINE_KINDS), signal).catch(toProblem),
-    'GET df': ({ query }) => spaceOnce(parseGrouping(query)),
-    'GET doctor': ({ query }) => doctorOnce(query.get('driver') ?? ''),
-    'GET leaks': ({ query }) => leaksOnce(parseDriver(query)),
+    'GET df': ({ query }) => readCachedSpace(parseGrouping(query)),
+    'GET doctor': ({ query }) => readCachedFindings(query.get('driver') ?? ''),
+    'GET leaks': ({ query }) => readCachedLeaks(parseDriver(query)),
     'GET history': async () => history.read(),
     'POST simulate': ({ body, signal }) => insight.simulate(body as unknown as SimulateRequest, signal),
     'POST access': ({ body }) => checkAccess(body.checks),

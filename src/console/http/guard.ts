@@ -1,7 +1,7 @@
 // Rejects requests that do not come from the console's own page: another Host (DNS rebinding), another Origin (CSRF), and bodies
 // in a format that an HTML form can send. session.ts authenticates the browser.
 import type { IncomingMessage } from 'node:http'
-import { foreignOrigin, jsonRequired, wrongHost } from '../errors.ts'
+import { unsupportedBodyType, wrongHost, wrongOrigin } from '../errors.ts'
 
 const HOSTS = ['127.0.0.1', 'localhost', '[::1]'] as const
 const READ_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
@@ -24,12 +24,12 @@ export function checkOrigin({ headers, method = 'GET' }: IncomingMessage, { isUp
   const { origin, host } = headers
   const site = headers['sec-fetch-site']
   const needsOrigin = isUpgrade || !READ_METHODS.has(method)
-  if (typeof site === 'string' && !OWN_SITES.has(site)) throw foreignOrigin(origin ?? `a ${site} page`)
-  if (origin === undefined ? needsOrigin : origin !== `http://${host}`) throw foreignOrigin(origin)
+  if (typeof site === 'string' && !OWN_SITES.has(site)) throw wrongOrigin(origin ?? `a ${site} page`)
+  if (origin === undefined ? needsOrigin : origin !== `http://${host}`) throw wrongOrigin(origin)
 }
 
 /** Throws if the request has a body that a form on another site could send. */
 export function checkBodyType({ headers }: IncomingMessage): void {
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-  if (hasBody && !BODY_TYPE.test(headers['content-type'] ?? '')) throw jsonRequired(headers['content-type'])
+  if (hasBody && !BODY_TYPE.test(headers['content-type'] ?? '')) throw unsupportedBodyType(headers['content-type'])
 }

@@ -10,8 +10,8 @@ import { type CollectionSubscriber, createWatchedCollection, type WatchedCollect
 
 export interface Collections {
   /**
-   * Throws an ApiError if the path is not forwarded or is not a collection, or if too many collections are watched. The returned
-   * function ends the subscription.
+   * Throws an ApiError if the path is not forwarded or is not a collection, or if too many collections are watched.
+   * `unsubscribe` ends the subscription.
    */
   subscribe(
     path: string,
@@ -43,7 +43,7 @@ const PARAMETERS = ['labelSelector', 'fieldSelector'] as const
 interface Entry {
   readonly collection: WatchedCollection
   readonly controller: AbortController
-  cancelLinger(): void
+  cancelStop(): void
 }
 
 export function createCollections(options: CollectionsOptions): Collections {
@@ -57,13 +57,13 @@ export function createCollections(options: CollectionsOptions): Collections {
     throw new ApiError(
       413,
       'RequestEntityTooLarge',
-      `The console keeps at most ${STATE_BYTES_MAX / 2 ** 20} MiB of objects. Choose a namespace, or close other tabs.`,
+      `The console caches at most ${STATE_BYTES_MAX / 2 ** 20} MiB of objects. Choose a namespace, or close other tabs.`,
     )
   }
 
   function stop(path: string, entry: Entry): void {
     if (entries.get(path) === entry) entries.delete(path)
-    entry.cancelLinger()
+    entry.cancelStop()
     entry.controller.abort()
   }
 
@@ -80,7 +80,7 @@ export function createCollections(options: CollectionsOptions): Collections {
       ...{ transport, clock, random, path, checkMemory, server: connection.server, signal: controller.signal },
       invalidateCredentials: () => connection.invalidateCredentials?.(),
     })
-    const entry: Entry = { collection, controller, cancelLinger() {} }
+    const entry: Entry = { collection, controller, cancelStop() {} }
     entries.set(path, entry)
     collection
       .run()
@@ -93,7 +93,7 @@ export function createCollections(options: CollectionsOptions): Collections {
     subscribe(target, create) {
       const path = parseCollectionPath(target)
       const entry = entries.get(path) ?? start(path)
-      entry.cancelLinger()
+      entry.cancelStop()
       const { collection } = entry
       const subscriber = create(collection)
       collection.subscribers.add(subscriber)
@@ -102,8 +102,8 @@ export function createCollections(options: CollectionsOptions): Collections {
         unsubscribe() {
           collection.subscribers.delete(subscriber)
           if (collection.subscribers.size > 0) return
-          entry.cancelLinger()
-          entry.cancelLinger = clock.after(UNUSED_WATCH_MS, () => stop(path, entry))
+          entry.cancelStop()
+          entry.cancelStop = clock.after(UNUSED_WATCH_MS, () => stop(path, entry))
         },
       }
     },

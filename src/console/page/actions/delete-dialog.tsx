@@ -30,7 +30,7 @@ export function DeleteDialog({ view, onClose }: { readonly view: ClaimView; onCl
           {!isBound
             ? 'The claim has no volume. No data is lost.'
             : losesData
-              ? `The volume ${claim.volumeName} and its data are deleted${volume ? ', because its reclaim policy is Delete' : ', unless its reclaim policy is Retain'}.${usage?.usedBytes === undefined ? '' : ` ${formatBytes(usage.usedBytes)} are in use.`}`
+              ? `The volume ${claim.volumeName} and its data are deleted${volume ? `, because its reclaim policy is ${volume.reclaimPolicy}` : ', unless its reclaim policy is Retain'}.${usage?.usedBytes === undefined ? '' : ` ${formatBytes(usage.usedBytes)} are in use.`}`
               : `The volume ${claim.volumeName} and its data stay, because its reclaim policy is Retain. The volume becomes Released and must be reused or deleted by hand.`}
         </span>
       </p>

@@ -1,8 +1,8 @@
 // The dialog that expands a claim. It shows the storage that is free for the volume, and the usage of each quota after the
 // expansion.
 import { useSignal } from '@preact/signals'
-import { Unavailable } from '../components/meter.tsx'
 import { StatusIcon } from '../components/status.tsx'
+import { Unavailable } from '../components/unavailable.tsx'
 import { sizeWrite } from '../logic/claim-actions.ts'
 import type { ClaimView } from '../logic/claim-view.ts'
 import { formatBytes } from '../logic/format.ts'

@@ -33,7 +33,7 @@ interface WriteDialogProps {
   onClose(): void
 }
 
-type Check = { readonly is: 'none' | 'checking' | 'accepted' } | { readonly is: 'refused'; readonly message: string }
+type Check = { readonly is: 'none' | 'checking' | 'accepted' } | { readonly is: 'rejected'; readonly message: string }
 
 const CHECK_DELAY_MS = 250
 
@@ -56,7 +56,7 @@ export function WriteDialog(props: WriteDialogProps) {
       isRunning.value = false
     }
   }
-  const isBlocked = !write || blocker !== undefined || isRunning.value || check.is === 'refused'
+  const isBlocked = !write || blocker !== undefined || isRunning.value || check.is === 'rejected'
   const foot = (
     <>
       <button type="button" class="button" onClick={onClose}>
@@ -90,8 +90,8 @@ export function WriteDialog(props: WriteDialogProps) {
           </p>
         )}
         {check.is === 'checking' && <p class="muted">Checking with the server (dry run)…</p>}
-        {check.is === 'refused' && <Refusal message={check.message} />}
-        {problem.value !== undefined && <Refusal message={problem.value} />}
+        {check.is === 'rejected' && <Rejection message={check.message} />}
+        {problem.value !== undefined && <Rejection message={problem.value} />}
       </div>
       {socket.state.value.is === 'lost' && (
         <p class="note">
@@ -103,7 +103,7 @@ export function WriteDialog(props: WriteDialogProps) {
   )
 }
 
-const Refusal = ({ message }: { readonly message: string }) => (
+const Rejection = ({ message }: { readonly message: string }) => (
   <p class="note note-bad">
     <StatusIcon tone="bad" />
     <span>{message}</span>
@@ -123,7 +123,7 @@ function useDryRun(write: Write | undefined): Check {
           check.value = { is: 'accepted' }
         },
         (error: unknown) => {
-          if (!controller.signal.aborted) check.value = { is: 'refused', message: messageOf(error) }
+          if (!controller.signal.aborted) check.value = { is: 'rejected', message: messageOf(error) }
         },
       )
     }, CHECK_DELAY_MS)

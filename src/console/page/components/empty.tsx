@@ -1,5 +1,5 @@
-// Shows why a screen has no rows: no objects exist, none match, the list is loading, or it could not be read. ListCount shows
-// the number of rows otherwise.
+// What a screen shows instead of rows: that no objects exist or match, that the list is loading, or why the list could not be
+// read. ListCount shows the number of objects.
 import type { ComponentChildren } from 'preact'
 import type { CollectionState } from '../state/collection.ts'
 import { Command } from './command.tsx'
@@ -19,12 +19,12 @@ export const Empty = ({ title, children, command }: EmptyProps) => (
   </div>
 )
 
-/** The reason why a list is not shown, with the server's message. */
-export function Refused({ what, state }: { readonly what: string; readonly state: CollectionState }) {
+/** Shows why a list could not be read or updated, with the server's message. */
+export function ListError({ what, state }: { readonly what: string; readonly state: CollectionState }) {
   const { error } = state
   if (!error) return null
   return (
-    <div class="refused" role="note">
+    <div class="list-error" role="note">
       <StatusIcon tone="warn" />
       <span>
         <strong>{what} unavailable.</strong>{' '}

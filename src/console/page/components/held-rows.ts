@@ -1,8 +1,8 @@
-// Keeps the order of rows while the pointer or the keyboard moves in a table, so that a row does not move away under a click.
+// Preserves the order of rows while the pointer or the keyboard moves in a table, so that a row does not move away under a click.
 // Rows are still updated in place, and the number of added, removed and moved rows is shown instead.
 import type { Identified } from '../logic/sorted-view.ts'
 
-/** How long after the last movement the order is kept. */
+/** How long the order is preserved after the last movement. */
 const HOLD_MS = 2_000
 
 export class HeldRows<R extends Identified> {
@@ -32,7 +32,7 @@ export class HeldRows<R extends Identified> {
     clearTimeout(this.#timer)
   }
 
-  /** Returns the number of rows that would be added, removed or moved. Without `currentRow` the order is never kept. */
+  /** Returns the number of rows that would be added, removed or moved. Without `currentRow` the order is never preserved. */
   update(source: readonly R[], currentRow?: (uid: string) => R | undefined): { readonly changes: number } {
     const isHeld = currentRow !== undefined && Date.now() < this.#untilMs && this.rows.length > 0
     if (!isHeld || source.length === 0) {
@@ -57,7 +57,7 @@ export class HeldRows<R extends Identified> {
   }
 }
 
-/** Returns the number of positions in which the lists differ, counting added and removed rows once. */
+/** Returns the number of rows that were added, removed or moved from the first list to the second. */
 export function countChangedRows(rows: readonly Identified[], others: readonly Identified[]): number {
   const uids = new Set(rows.map(({ uid }) => uid))
   const added = others.filter(({ uid }) => !uids.has(uid))

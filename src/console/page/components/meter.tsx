@@ -1,5 +1,4 @@
-// A bar that shows a share, with an optional second share behind it, such as the promised share behind the used one, and the
-// text for an amount that is not known.
+// A bar that shows a share, with an optional second share behind it, such as the promised share behind the used one.
 import { formatPercent } from '../logic/format.ts'
 
 const HIGH_SHARE = 0.75
@@ -27,11 +26,3 @@ export function Meter({ share, behind, label, isNeutral }: MeterProps) {
     </span>
   )
 }
-
-/** An unknown amount, with the reason. It is never shown as zero. */
-export const Unavailable = ({ reason, short }: { readonly reason: string; readonly short?: boolean }) => (
-  <span class="unavailable" title={reason}>
-    {short ? '–' : 'unavailable'}
-    <span class="sr-only"> ({reason})</span>
-  </span>
-)

@@ -12,7 +12,7 @@ const TONE_OF_STATE: Readonly<Record<DiagnosisState, Tone>> = {
   unknown: 'warn',
 }
 
-/** Bounds the shown children of one cause, such as nodes. */
+/** The maximum number of shown children of a cause. A pod has a child for each node. */
 const CHILDREN_MAX = 20
 
 interface WhyTreeProps {
@@ -46,7 +46,7 @@ function Cause({ diagnosis, hasFixes }: Required<WhyTreeProps>) {
         </span>
       </div>
       {hasFixes && fixes.length > 0 && (
-        <ul class="fixes" aria-label="What helps">
+        <ul class="fixes" aria-label="Fixes">
           {fixes.map((fix) => (
             <li key={fix.message} class="fix">
               <span>

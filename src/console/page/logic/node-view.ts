@@ -25,7 +25,7 @@ export interface NodeView extends Identified {
   readonly drivers: readonly DriverOnNode[] | undefined
   readonly claims: readonly ClaimView[]
   readonly promisedBytes: number
-  /** Free storage that only this node can access. Undefined if no driver reports any. */
+  /** The largest capacity that is reported for this node alone. Undefined if there is no such report. */
   readonly freeBytes: number | undefined
   /** Sums over the measured volumes; undefined if none is measured. */
   readonly iops: number | undefined
@@ -75,16 +75,16 @@ export function buildNodeViews({ nodes, csiNodes, claims, capacities, driverOf }
   })
 }
 
-export function statusOfNode({ ready, isUnschedulable, pressures, taints }: NodeRow): StatusWord {
+export function statusOfNode({ ready, isUnschedulable, otherConditions, taints }: NodeRow): StatusWord {
   if (taints.some(({ key }) => key === OUT_OF_SERVICE)) return { word: 'Out of service', tone: 'warn' }
   if (ready === 'False') return { word: 'Not ready', tone: 'bad' }
   if (ready !== 'True') return { word: 'Unreachable', tone: 'bad' }
-  if (pressures.length > 0) return { word: pressures[0]!, tone: 'warn' }
+  if (otherConditions.length > 0) return { word: otherConditions[0]!, tone: 'warn' }
   if (isUnschedulable) return { word: 'Cordoned', tone: 'wait' }
   return { word: 'Ready', tone: 'ok' }
 }
 
-/** Classes of a driver usually share a pool, so only the largest report of a node counts, and equal reports count once. */
+/** Returns the largest report of each node, not the sum, because the classes of a driver usually share a pool. */
 function freeStorageOf(nodes: readonly NodeRow[], capacities: Iterable<CapacityRow>): Map<string, number> {
   const free = new Map<string, number>()
   for (const { segment, freeBytes } of capacities) {

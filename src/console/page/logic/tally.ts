@@ -1,4 +1,4 @@
-// Counts rows by a value, kept up to date change by change.
+// Counts rows by a value, and updates the counts with each changed row.
 
 export class Tally<R> {
   readonly counts = new Map<string, number>()

@@ -13,7 +13,7 @@ export interface ClaimRow extends NamedRow {
   /** The attributes class that is requested, if it differs. */
   readonly targetAttributesClass: string | undefined
   readonly volumeName: string | undefined
-  /** The node that the scheduler has selected for a claim that is not bound yet. */
+  /** The node for which the scheduler has requested the volume. Remains set after the claim is bound. */
   readonly selectedNode: string | undefined
   /** In the format of the API, for previews and commands. */
   readonly request: string | undefined

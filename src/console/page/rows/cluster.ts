@@ -29,7 +29,7 @@ export interface NodeRow extends NamedRow {
   readonly readyMessage: string | undefined
   readonly isUnschedulable: boolean
   /** Other conditions that are true, such as DiskPressure. */
-  readonly pressures: readonly string[]
+  readonly otherConditions: readonly string[]
   readonly taints: readonly NodeTaint[]
   readonly labels: Readonly<Record<string, string>>
 }
@@ -44,7 +44,9 @@ export function projectNode(object: ConsoleObject): NodeRow {
     readyReason: ready?.reason,
     readyMessage: ready?.message,
     isUnschedulable: spec?.unschedulable === true,
-    pressures: conditions.filter(({ type, status }) => type !== 'Ready' && status === 'True').map(({ type }) => type),
+    otherConditions: conditions
+      .filter(({ type, status }) => type !== 'Ready' && status === 'True')
+      .map(({ type }) => type),
     taints: (spec?.taints ?? []).map(({ key, value, effect }) => ({ key, ...(value ? { value } : {}), effect })),
     labels: metadata.labels ?? {},
   }

@@ -32,4 +32,4 @@ export function projectPod(object: ConsoleObject): PodRow {
 }
 
 /** Whether the pod still uses its claims. */
-export const isUsing = ({ phase }: PodRow): boolean => phase !== 'Succeeded' && phase !== 'Failed'
+export const isUsingClaims = ({ phase }: PodRow): boolean => phase !== 'Succeeded' && phase !== 'Failed'

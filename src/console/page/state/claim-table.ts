@@ -7,7 +7,7 @@ import { type ClaimView, joinClaim } from '../logic/claim-view.ts'
 import type { RowChange } from '../logic/sorted-view.ts'
 import { Tally } from '../logic/tally.ts'
 import type { ClaimRow } from '../rows/claim.ts'
-import { isUsing, type PodRow } from '../rows/pod.ts'
+import { isUsingClaims, type PodRow } from '../rows/pod.ts'
 import { claims, pods } from './collections.ts'
 import { usageByClaim, whyLines } from './data.ts'
 import { scheduleFlush } from './scheduler.ts'
@@ -89,7 +89,7 @@ claims.onChange(({ before, after }) => {
 
 pods.onChange(({ before, after }) => {
   for (const name of before?.claims ?? []) changePods(`${before!.namespace}/${name}`, before!.uid, undefined)
-  if (!after || !isUsing(after)) return
+  if (!after || !isUsingClaims(after)) return
   for (const name of after.claims) changePods(`${after.namespace}/${name}`, after.uid, after)
 })
 

@@ -1,4 +1,4 @@
-// The namespace that the page is limited to. A user who may not list claims in all namespaces chooses one; it is kept in this
+// The namespace that the page is limited to. A user who may not list claims in all namespaces chooses one; it is stored in this
 // browser, and the page is loaded again, because the watches of namespaced objects depend on it.
 import { readPreference, writePreference } from './preferences.ts'
 

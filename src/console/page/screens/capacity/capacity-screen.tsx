@@ -1,6 +1,6 @@
 // Storage by class and segment as a heat map, the details of one cell, and a simulation of whether new claims would fit.
 import { useMemo } from 'preact/hooks'
-import { Empty, Refused, Skeleton } from '../../components/empty.tsx'
+import { Empty, ListError, Skeleton } from '../../components/empty.tsx'
 import { Panel } from '../../components/panel.tsx'
 import { buildHeatMap } from '../../logic/heat-map.ts'
 import { claimViewsVersion, useClaimTable, viewOfClaim } from '../../state/claim-table.ts'
@@ -47,7 +47,7 @@ export function CapacityScreen() {
         <div class="panels">
           <Panel title="Free storage" span={8} isFlush note="darker cells have a larger promised share">
             {[capacities, volumes, nodes].map((collection) => (
-              <Refused key={collection.path} what={NAMES.get(collection)!} state={collection.state.value} />
+              <ListError key={collection.path} what={NAMES.get(collection)!} state={collection.state.value} />
             ))}
             {isLoading && map.rows.length === 0 ? (
               <Skeleton rows={5} />

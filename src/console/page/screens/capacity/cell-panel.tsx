@@ -1,8 +1,8 @@
 // The amounts of one class in one segment, and the claims whose volumes are there.
 import { Age } from '../../components/age.tsx'
-import { Unavailable } from '../../components/meter.tsx'
 import { Panel } from '../../components/panel.tsx'
 import { Status } from '../../components/status.tsx'
+import { Unavailable } from '../../components/unavailable.tsx'
 import { formatBytes, pluralize } from '../../logic/format.ts'
 import type { HeatCell, HeatRow } from '../../logic/heat-map.ts'
 import { linkTo } from '../../logic/url.ts'

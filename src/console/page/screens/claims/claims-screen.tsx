@@ -1,6 +1,6 @@
 // The screen with all claims: filters in the URL, a live table, and a drawer with everything about one claim.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
+import { Empty, ListCount, ListError, Skeleton } from '../../components/empty.tsx'
 import { Grid } from '../../components/grid.tsx'
 import { ScopeChoice } from '../../components/scope-choice.tsx'
 import { type ClaimFilter, type ClaimView, compareClaims, isSortColumn, matchClaims } from '../../logic/claim-view.ts'
@@ -56,7 +56,7 @@ export function ClaimsScreen() {
       <ClaimFilters params={params} />
       {is === 'failed' ? (
         <div class="screen-scroll">
-          <Refused what="Claims" state={claims.state.value} />
+          <ListError what="Claims" state={claims.state.value} />
           <ScopeChoice />
         </div>
       ) : total === 0 ? (

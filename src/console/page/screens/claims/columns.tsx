@@ -1,8 +1,9 @@
 // The columns of the claims table.
 import { Age } from '../../components/age.tsx'
 import type { Column } from '../../components/grid.tsx'
-import { Meter, Unavailable } from '../../components/meter.tsx'
+import { Meter } from '../../components/meter.tsx'
 import { Status } from '../../components/status.tsx'
+import { Unavailable } from '../../components/unavailable.tsx'
 import type { ClaimView } from '../../logic/claim-view.ts'
 import { formatBytes, formatPercent } from '../../logic/format.ts'
 import { whyLines } from '../../state/data.ts'

@@ -1,7 +1,7 @@
 // The events of a claim and its related objects (volume, attachments, pods) in one list, newest first.
 import { useEffect, useMemo } from 'preact/hooks'
 import { Age } from '../../components/age.tsx'
-import { Empty, Refused } from '../../components/empty.tsx'
+import { Empty, ListError } from '../../components/empty.tsx'
 import { StatusIcon } from '../../components/status.tsx'
 import type { ClaimView } from '../../logic/claim-view.ts'
 import type { EventRow } from '../../rows/cluster.ts'
@@ -30,7 +30,7 @@ export function EventsTab({ view }: { readonly view: ClaimView }) {
   for (const { version } of collections) void version.value
   const failed = collections.find(({ state }) => state.value.is === 'failed')
   const events = collections.flatMap(({ rows }) => [...rows.values()]).sort((a, b) => b.lastMs - a.lastMs)
-  if (failed && events.length === 0) return <Refused what="Events" state={failed.state.value} />
+  if (failed && events.length === 0) return <ListError what="Events" state={failed.state.value} />
   if (events.length === 0)
     return (
       <Empty title="There are no events.">

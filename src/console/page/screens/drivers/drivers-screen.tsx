@@ -1,7 +1,7 @@
 // The CSI drivers: capabilities, classes, calls with their errors and latency, volumes without a claim, leaked storage, and the
 // findings of doctor.
 import { useMemo } from 'preact/hooks'
-import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
+import { Empty, ListCount, ListError, Skeleton } from '../../components/empty.tsx'
 import { buildDriverViews } from '../../logic/driver-view.ts'
 import { pluralize } from '../../logic/format.ts'
 import { classes, csiNodes, drivers, nodes, useCollections, volumes } from '../../state/collections.ts'
@@ -34,7 +34,7 @@ export function DriversScreen() {
         <div class="panels">
           {state.is === 'failed' && (
             <div class="panel-column">
-              <Refused what="CSIDriver objects" state={state} />
+              <ListError what="CSIDriver objects" state={state} />
             </div>
           )}
           {views.length === 0 &&

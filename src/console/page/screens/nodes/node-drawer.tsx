@@ -58,10 +58,10 @@ function NodeFacts({ view: { node, drivers } }: { readonly view: NodeView }) {
         {node.readyReason !== undefined && `, ${node.readyReason}`}
         {node.readyMessage !== undefined && `: ${node.readyMessage}`}
       </dd>
-      {node.pressures.length > 0 && (
+      {node.otherConditions.length > 0 && (
         <>
           <dt>Conditions</dt>
-          <dd>{node.pressures.join(', ')}</dd>
+          <dd>{node.otherConditions.join(', ')}</dd>
         </>
       )}
       {node.taints.length > 0 && (

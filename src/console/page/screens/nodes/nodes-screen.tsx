@@ -1,10 +1,11 @@
 // All nodes: health, drivers, attach slots, storage, volumes and IO; a drawer with the volumes of one node.
 import { useMemo } from 'preact/hooks'
 import { Age } from '../../components/age.tsx'
-import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
+import { Empty, ListCount, ListError, Skeleton } from '../../components/empty.tsx'
 import { type Column, Grid } from '../../components/grid.tsx'
-import { Meter, Unavailable } from '../../components/meter.tsx'
+import { Meter } from '../../components/meter.tsx'
 import { Status } from '../../components/status.tsx'
+import { Unavailable } from '../../components/unavailable.tsx'
 import { formatBytes, formatRate, pluralize } from '../../logic/format.ts'
 import { buildNodeViews, compareNodes, type NodeView } from '../../logic/node-view.ts'
 import { formatSort, parseSort } from '../../logic/url.ts'
@@ -134,7 +135,7 @@ export function NodesScreen() {
       </header>
       {state.is === 'failed' ? (
         <div class="screen-scroll">
-          <Refused what="Nodes" state={state} />
+          <ListError what="Nodes" state={state} />
         </div>
       ) : views.length === 0 ? (
         state.is === 'synced' ? (

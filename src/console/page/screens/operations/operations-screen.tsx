@@ -1,7 +1,7 @@
 // Everything in progress or waiting: attempts, next retry and last response, grouped by driver, reason, component or
 // operation.
 import { useMemo } from 'preact/hooks'
-import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
+import { Empty, ListCount, ListError, Skeleton } from '../../components/empty.tsx'
 import { Grid } from '../../components/grid.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { createMatcher } from '../../logic/filter.ts'
@@ -61,7 +61,7 @@ export function OperationsScreen() {
       </header>
       {state.is === 'failed' ? (
         <div class="screen-scroll">
-          <Refused what="Operations" state={state} />
+          <ListError what="Operations" state={state} />
         </div>
       ) : (
         <>

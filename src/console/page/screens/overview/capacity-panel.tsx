@@ -1,7 +1,8 @@
 // The storage of each class: promised to claims, used and free.
 import { useMemo } from 'preact/hooks'
-import { Meter, Unavailable } from '../../components/meter.tsx'
+import { Meter } from '../../components/meter.tsx'
 import { Panel } from '../../components/panel.tsx'
+import { Unavailable } from '../../components/unavailable.tsx'
 import { totalsByClass } from '../../logic/class-totals.ts'
 import { formatBytes, formatCount, pluralize } from '../../logic/format.ts'
 import { linkTo } from '../../logic/url.ts'

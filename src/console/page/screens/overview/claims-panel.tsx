@@ -1,6 +1,6 @@
 // Claims by status, as figures and as a proportional bar.
 
-import { Refused } from '../../components/empty.tsx'
+import { ListError } from '../../components/empty.tsx'
 import { Figure, Panel } from '../../components/panel.tsx'
 import { ScopeChoice } from '../../components/scope-choice.tsx'
 import type { Tone } from '../../logic/claim-status.ts'
@@ -28,7 +28,7 @@ export function ClaimsPanel() {
     <Panel title="Claims" span={7} more={<a href={linkTo('claims')}>All claims</a>}>
       {state.is === 'failed' && (
         <>
-          <Refused what="Claims" state={state} />
+          <ListError what="Claims" state={state} />
           <ScopeChoice />
         </>
       )}

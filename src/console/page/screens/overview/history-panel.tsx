@@ -1,8 +1,8 @@
 // Rates and latencies of the last hour, as the console has sampled them.
 import type { Feature, HistoryResponse, HistorySample } from '../../../protocol.ts'
-import { Unavailable } from '../../components/meter.tsx'
 import { Panel } from '../../components/panel.tsx'
 import { Sparkline } from '../../components/sparkline.tsx'
+import { Unavailable } from '../../components/unavailable.tsx'
 import { formatLatency, formatRate } from '../../logic/format.ts'
 import { history } from '../../state/data.ts'
 import { usePolled } from '../../state/polled.ts'

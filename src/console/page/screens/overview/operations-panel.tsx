@@ -1,5 +1,5 @@
 // Operations by phase, and the most frequent reasons of those that are being retried.
-import { Refused } from '../../components/empty.tsx'
+import { ListError } from '../../components/empty.tsx'
 import { Figure, Panel } from '../../components/panel.tsx'
 import { formatCount } from '../../logic/format.ts'
 import { linkTo } from '../../logic/url.ts'
@@ -22,7 +22,7 @@ export function OperationsPanel() {
   return (
     <Panel title="Operations" span={5} more={<a href={linkTo('operations')}>All operations</a>}>
       {state.is === 'failed' ? (
-        <Refused what="Operations" state={state} />
+        <ListError what="Operations" state={state} />
       ) : (
         <>
           <div class="figures">

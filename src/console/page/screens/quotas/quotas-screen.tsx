@@ -1,10 +1,11 @@
 // Storage quotas: used and hard by namespace and class, and their usage after new claims.
 import { useMemo } from 'preact/hooks'
 import { formatAmount } from '../../actions/quota-effects.tsx'
-import { Empty, ListCount, Refused, Skeleton } from '../../components/empty.tsx'
+import { Empty, ListCount, ListError, Skeleton } from '../../components/empty.tsx'
 import { Icon } from '../../components/icon.tsx'
-import { Meter, Unavailable } from '../../components/meter.tsx'
+import { Meter } from '../../components/meter.tsx'
 import { Panel } from '../../components/panel.tsx'
+import { Unavailable } from '../../components/unavailable.tsx'
 import { formatPercent, pluralize } from '../../logic/format.ts'
 import { type QuotaLimit, storageLimits } from '../../logic/quota-check.ts'
 import { linkTo } from '../../logic/url.ts'
@@ -39,7 +40,7 @@ export function QuotasScreen() {
         </ListCount>
       </header>
       <div class="screen-scroll">
-        <Refused what="Quotas" state={state} />
+        <ListError what="Quotas" state={state} />
         {state.is === 'loading' && limits.length === 0 && <Skeleton />}
         {state.is === 'synced' && limits.length === 0 && (
           <Empty
