@@ -1,4 +1,4 @@
-// ChangeLog: the kept changes in revision order, and the floor, which is the oldest revision that can be read or watched.
+// ChangeLog: the retained changes in revision order, and the floor, which is the oldest revision that can be read or watched.
 // Watches replay the log; compaction retires the oldest changes, a bounded number at a time.
 //
 // Retiring a change raises the floor to its revision and drops the versions that are no longer readable: the superseded
@@ -6,7 +6,7 @@
 //   log               a@1  b@2  a@4  b@5†        floor 0
 //   retire a@1, b@2             a@4  b@5†        floor 2   drops nothing: both are current at revision 2
 //   retire a@4                       b@5†        floor 4   drops a@1
-//   retire b@5†                                  floor 5   drops b@2 and b@5†; keeps a@4, the current state of a
+//   retire b@5†                                  floor 5   drops b@2 and b@5†; retains a@4, the current state of a
 import type { Revision } from './store.ts'
 import { type Version, versionBefore } from './version.ts'
 
@@ -50,12 +50,12 @@ export class ChangeLog {
     return this.#floor
   }
 
-  /** The number of kept superseded versions and tombstones. */
+  /** The number of superseded versions and tombstones that are retained. */
   get entries(): number {
     return this.#entries
   }
 
-  /** The bytes of the values of kept superseded versions. */
+  /** The bytes of the values of the retained superseded versions. */
   get bytes(): number {
     return this.#bytes
   }
@@ -104,7 +104,7 @@ export class ChangeLog {
     return (this.#ageGroups[0] as AgeGroup).atMs + this.#keepMs
   }
 
-  /** Returns the position of the first kept change after a revision. It is valid until the next compact(). */
+  /** Returns the position of the first retained change after a revision. It is valid until the next compact(). */
   positionAfter(revision: Revision): number {
     let low = this.#head
     let high = this.#versions.length

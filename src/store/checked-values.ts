@@ -1,5 +1,5 @@
-// Reads values from the medium and compares them with their checksums. Keeps the damaged records that reads and the scrub
-// (scrub.ts) have found, until they are dropped.
+// Reads values from the medium and compares them with their checksums. Remembers the damaged records that reads and the scrub
+// (scrub.ts) have found, until the records are dropped.
 
 import { type Medium, UnreadableValueError } from './medium.ts'
 import { checksumOf } from './records/checksum.ts'

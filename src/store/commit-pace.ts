@@ -23,7 +23,7 @@ export class CommitPace {
   }
 
   /** Whether the next commit may run in the thread of the event loop. */
-  get isFast(): boolean {
+  get mayBlock(): boolean {
     return this.#clock.monotonicMs() >= this.#pausedUntilMs
   }
 

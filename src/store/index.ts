@@ -9,8 +9,8 @@ export { memoryMedium, openMemoryStore } from './memory.ts'
 export { entryOfPut } from './put-entry.ts'
 export { copyOf, inspectStore, isDamaged, readRecords, type StoreInspection } from './records/inspect-store.ts'
 export type { MigrationProgress } from './records/migration.ts'
+export { planRepair, type RepairAction, type RepairPlan } from './records/plan-repair.ts'
 export type { RecordDamage } from './records/record-inspector.ts'
-export { planRepair, type RepairAction, type RepairPlan } from './records/repair-store.ts'
 export type {
   Entry,
   HistoryOptions,

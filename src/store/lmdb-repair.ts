@@ -1,5 +1,5 @@
-// Carries out a repair that records/repair-store.ts has planned: writes the records to a new file and
-// replaces the damaged one, which is kept under another name. A crash leaves either the damaged or the new file in place.
+// Carries out a repair that records/plan-repair.ts has planned: writes the records to a new file,
+// which replaces the damaged one. The damaged file remains under another name. A crash leaves either the damaged or the new file in place.
 import { existsSync } from 'node:fs'
 import { link, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { syncDirectory } from '../base/files.ts'
 import { lockDirectory } from './files/directory-lock.ts'
 import { STORE_FILE } from './files/lmdb-copy.ts'
 import { openLmdbMedium } from './lmdb.ts'
-import type { RepairPlan } from './records/repair-store.ts'
+import type { RepairPlan } from './records/plan-repair.ts'
 
 const BATCH_RECORDS = 1_000
 

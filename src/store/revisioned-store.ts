@@ -309,7 +309,7 @@ class RevisionedStore implements Store {
    * thread.
    */
   async #isTransactionAlone(): Promise<boolean> {
-    if (!this.#medium.whenPolled || this.#pendingTransactions.length !== 1 || !this.#pace.isFast) return false
+    if (!this.#medium.whenPolled || this.#pendingTransactions.length !== 1 || !this.#pace.mayBlock) return false
     await this.#medium.whenPolled()
     return this.#pendingTransactions.length === 1
   }

@@ -49,10 +49,10 @@ describe('SharedEntries', () => {
     const sharedEntries = new SharedEntries()
     const entries = Array.from({ length: 200 }, (_, index) => anEntry(index))
     for (let index = 0; index < 100; index++) sharedEntries.share(`a${index}/`, entries)
-    expect(sharedEntries.prefixes).toBe(100)
+    expect(sharedEntries.prefixCount).toBe(100)
     isCollected = true
     for (let index = 100; index < 1_000; index++) sharedEntries.share(`a${index}/`, entries)
-    expect(sharedEntries.prefixes).toBeLessThan(200)
+    expect(sharedEntries.prefixCount).toBeLessThan(200)
   })
 
   it('SYS-19 ignores short lists, and does not replace a longer list with a shorter one', () => {

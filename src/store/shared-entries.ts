@@ -12,8 +12,8 @@ export class SharedEntries {
   /** The number of prefixes at which the map is cleaned. */
   #cleanAt = PREFIXES_CLEANED_MIN
 
-  /** The number of prefixes that are kept, some of which may have no list in use. */
-  get prefixes(): number {
+  /** The number of cached prefixes, some of which may have no list in use. */
+  get prefixCount(): number {
     return this.#listByPrefix.size
   }
 
