@@ -13,7 +13,7 @@ export interface ObjectRef {
 
 export interface GetOptions {
   readonly resourceVersion?: string
-  /** A log message that describes what the caller does without permission to read the object. Set only if it can continue. */
+  /** A log message that describes what the caller does without permission to read the object. Set only by callers that can continue without the object. */
   readonly denialMessage?: string
   readonly signal?: AbortSignal
 }

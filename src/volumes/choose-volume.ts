@@ -115,8 +115,8 @@ export const isReservedClassMismatch = (
   className === '' && requirements.className !== '' && annotationOf(volume, BOUND_BY_CONTROLLER) === undefined
 
 /**
- * Whether the volume is Bound and its claimRef has a uid. Its protection finalizer keeps it while it is bound, so the
- * binding can be completed.
+ * Whether the volume is Bound and its claimRef has a uid. Its protection finalizer prevents its removal while it is bound,
+ * so the binding can be completed.
  */
 const isBoundToUid = ({ spec, status }: Volume): boolean => Boolean(spec?.claimRef?.uid) && status?.phase === 'Bound'
 

@@ -1,7 +1,7 @@
 // Annotations and finalizers of claims, volumes and classes that several components use, and the name prefix of in-tree
 // provisioners. They are part of the API.
 
-/** Annotations of claims with the name of the provisioner from which the binder requests a volume. */
+/** Annotations of claims with the name of the provisioner from which the binding controller requests a volume. */
 export const PROVISIONER = 'volume.kubernetes.io/storage-provisioner'
 export const PROVISIONER_BETA = 'volume.beta.kubernetes.io/storage-provisioner'
 
@@ -9,7 +9,7 @@ export const PROVISIONER_BETA = 'volume.beta.kubernetes.io/storage-provisioner'
 export const SELECTED_NODE = 'volume.kubernetes.io/selected-node'
 export const SELECTED_NODE_ALPHA = 'volume.alpha.kubernetes.io/selected-node'
 
-/** Annotation of claims with the last failure to create their volume, for the pod's message. */
+/** Annotation of claims with the last failure to create their volume. The scheduler quotes it in the condition of the pod. */
 export const LAST_FAILURE = 'provisioning.stowage.dev/last-failure'
 /** Longer reasons are truncated. */
 export const LAST_FAILURE_CHARACTERS_MAX = 400

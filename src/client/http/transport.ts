@@ -68,7 +68,7 @@ export function createTransport(options: TransportOptions): Transport {
     port: base.port || (isPlaintext ? 80 : 443),
   }
   const pathPrefix = base.pathname.replace(/\/$/, '')
-  // A connection keeps its client certificate, so a new certificate requires new connections.
+  // A TLS connection authenticates once, in its handshake, so a new client certificate requires new connections.
   let agent: { cert: string | undefined; agent: HttpAgent | HttpsAgent } | undefined
   /** The agents of earlier certificates that have connections in use. */
   let earlierAgents: (HttpAgent | HttpsAgent)[] = []
