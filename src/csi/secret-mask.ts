@@ -32,7 +32,7 @@ export function createSecretMask(): SecretMask {
     values.set(value, forms)
     characters += value.length
     for (const oldest of values.keys()) {
-      // The latest value is kept even if it is larger than the bound.
+      // The latest value is retained even if it is larger than the bound.
       if ((values.size <= VALUES_MAX && characters <= CHARACTERS_MAX) || oldest === value) break
       values.delete(oldest)
       characters -= oldest.length

@@ -80,4 +80,4 @@ function diagnoseReleased({ spec, status, metadata }: Volume, subject: Subject, 
 const describeReclaimPolicy = (policy = 'Retain'): string =>
   policy === 'Retain'
     ? 'the reclaim policy Retain keeps the data, and no claim is bound to the volume'
-    : `the reclaim policy ${policy} is not supported, so the data is kept and no claim is bound to the volume`
+    : `the reclaim policy ${policy} is not supported, so the data is retained and no claim is bound to the volume`

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
 import type { TransportRequest } from '../../client/http/transport.ts'
+import { computeQuantile, groupHistograms, subtractHistogram } from './histograms.ts'
 import { createHistory } from './history.ts'
-import { computeQuantile, groupHistograms, parseMetricsText, subtractHistogram } from './parse-metrics.ts'
+import { parseMetricsText } from './parse-metrics.ts'
 
 const formatMetrics = (bound: number) => `# TYPE stowage_claim_step_duration_seconds histogram
 stowage_claim_step_duration_seconds_bucket{le="0.1",step="bound"} ${bound}

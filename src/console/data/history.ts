@@ -6,14 +6,8 @@ import type { Clock } from '../../base/clock.ts'
 import type { Transport } from '../../client/http/transport.ts'
 import { parseResponse } from '../../client/http/wire.ts'
 import type { CsiCallSample, Feature, HistoryResponse, HistorySample, HistorySource, StepLatency } from '../protocol.ts'
-import {
-  computeQuantile,
-  groupHistograms,
-  type HistogramCounts,
-  type MetricSamples,
-  parseMetricsText,
-  subtractHistogram,
-} from './parse-metrics.ts'
+import { computeQuantile, groupHistograms, type HistogramCounts, subtractHistogram } from './histograms.ts'
+import { type MetricSamples, parseMetricsText } from './parse-metrics.ts'
 
 export interface History {
   read(): HistoryResponse

@@ -40,7 +40,7 @@ import { Transactor } from './transactor.ts'
 const PREFIX = '/stowage'
 const REQUEST_TIMEOUT_MS = 5_000
 const COMPACT_EVERY_MS = 5 * 60_000
-const TRANSACTION_WRITES_MAX = 128 // etcd's default of --max-txn-ops
+const OPERATIONS_MAX = 128 // etcd's default of --max-txn-ops
 const REPLAY_REVISIONS_MAX = 200_000 // older history is not loaded when a store is opened
 const SNAPSHOT_PAGE_KEYS = 2_000
 const TICK_AFTER_MS = 25 // a revision that has not arrived by then may have changed only keys outside the prefix
@@ -58,10 +58,10 @@ export interface EtcdStoreOptions {
   readonly history?: HistoryOptions
   /** Maximum duration of an etcd call. Default: 5 seconds. */
   readonly requestTimeoutMs?: number
-  /** How often etcd is compacted to the kept history. 0 disables it, for an etcd that compacts itself. Default: 5 minutes. */
+  /** How often etcd is compacted to the retained history. 0 disables it, for an etcd that compacts itself. Default: 5 minutes. */
   readonly compactEveryMs?: number
   /** Maximum number of operations in an etcd transaction (etcd's --max-txn-ops). Default: 128. */
-  readonly transactionWritesMax?: number
+  readonly operationsMax?: number
   /** Default: values are stored as they are. */
   readonly transformer?: ValueTransformer
   /**
@@ -116,7 +116,7 @@ export class EtcdStore implements Store {
       history: {},
       requestTimeoutMs: REQUEST_TIMEOUT_MS,
       compactEveryMs: COMPACT_EVERY_MS,
-      transactionWritesMax: TRANSACTION_WRITES_MAX,
+      operationsMax: OPERATIONS_MAX,
       upgradesFormat: false,
       ...omitUndefined(options),
     }
@@ -130,14 +130,14 @@ export class EtcdStore implements Store {
       clock,
       waitMsMax: requestTimeoutMs,
       send: (group) => this.#send(group),
-      operationsMax: this.#options.transactionWritesMax,
+      operationsMax: this.#options.operationsMax,
     })
     this.#transactor = new Transactor({
       get: (key) => this.#replica.get(key),
       list: (prefix) => this.#replica.list({ prefix }).entries,
       revision: () => this.#replica.revision,
       commit: (transaction) => this.#commits.commit(transaction),
-      operationsMax: this.#options.transactionWritesMax,
+      operationsMax: this.#options.operationsMax,
       refresh: () => this.#refresh(),
       catchUp: (revision) => this.#catchUp(revision),
     })
@@ -429,7 +429,7 @@ export class EtcdStore implements Store {
   async #expire(): Promise<void> {
     const expiredVersions = this.#replica.takeExpired({
       nowMs: this.#clock.nowMs(),
-      max: this.#options.transactionWritesMax,
+      max: this.#options.operationsMax,
     })
     let notBeforeMs = 0
     if (expiredVersions.length > 0) {

@@ -26,7 +26,7 @@ describe.skipIf(skipReason)(`etcd store${skipReason ? ` (skipped: ${skipReason})
       const prefix = `/store-${storeCount++}`
       const revisions = new DenseRevisions()
       // The manual clock advances much faster than etcd responds, so calls must not time out.
-      const limits = { requestTimeoutMs: 1e12, transactionWritesMax: 1_000 }
+      const limits = { requestTimeoutMs: 1e12, operationsMax: 1_000 }
       return async (options) =>
         withDenseRevisions(await openEtcdStore({ endpoints: etcd.endpoints, prefix, ...limits, ...options }), revisions)
     },
@@ -73,7 +73,7 @@ describe.skipIf(skipReason)(`etcd store${skipReason ? ` (skipped: ${skipReason})
     const store = await openEtcdStore({
       endpoints: etcd.endpoints,
       prefix: `/store-${storeCount++}`,
-      transactionWritesMax: 1_000,
+      operationsMax: 1_000,
       clock: {
         ...clock,
         nextTurn: () => {
