@@ -45,6 +45,16 @@ describe('collectGarbageWhenIdle', () => {
     expect(collections).toEqual(['compact', 'release'])
   })
 
+  it('does not compact a heap above 1 GiB, which would stop the process for seconds', async () => {
+    let used = 1024 ** 3 + 1
+    const { collections, advance } = startCollection({ shares: [0.5], usedBytes: () => used })
+    await advance(14)
+    expect(collections).toEqual([])
+    used = 1024 ** 3
+    await advance(10)
+    expect(collections).toEqual([])
+  })
+
   it('releases memory again if the heap of an idle process has grown', async () => {
     let used = 40
     const { collections, advance } = startCollection({ shares: [0.5], usedBytes: () => used })
@@ -110,20 +120,24 @@ describe('collectGarbageWhenIdle', () => {
     const shares = [1, ...Array(13).fill(0)]
     const clock = manualClock()
     let objects: object[] | undefined = []
-    const collections: number[] = []
+    let readings = 0
     collectGarbageWhenIdle({
       clock,
       utilization: () => shares.shift() ?? 0,
-      usedBytes: () => collections.push(0),
+      usedBytes: () => {
+        readings++
+        return 1
+      },
       trim,
     })
     for (let check = 0; check < 13; check++) await clock.advance(30_000)
+    const readingsBefore = readings
     objects = Array.from({ length: 500_000 }, (_, index) => ({ index }))
     const released = new WeakRef(objects)
     objects = undefined
     await clock.advance(30_000)
     await expect.poll(() => released.deref()).toBeUndefined()
-    await expect.poll(() => collections.length).toBe(1)
+    await expect.poll(() => readings).toBe(readingsBefore + 2) // before the release and after it
     expect(sumTo(10)).toBe(55)
   })
 })
