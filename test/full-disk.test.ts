@@ -58,7 +58,7 @@ it.skipIf(skipMessage)(
 it.skipIf(skipMessage)(
   `a process that opens a store on a full disk exits with a message instead of a signal${skipMessage ? ` (${skipMessage})` : ''}`,
   async () => {
-    const program = await bundleChild('hold-child.ts')
+    const program = await bundleChild('open-store-child.ts')
     for (const availableKib of [8, 16, 20, 64]) {
       await fillDisk(availableKib * 1_024)
       const child = runChild([...program.command, join(disk, 'store')])

@@ -1,5 +1,5 @@
-// Checks the warm-up of `stowage up` as its user sees it: an idle server completes it, and nothing that the server stores, measures or
-// records shows its claims.
+// Tests the warm-up of the built program: an idle server completes it; the synthetic claims that it creates appear in no list of
+// objects, metric, event, audit log or temporary file; and a server that is stopped during the warm-up exits with code 0.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// Checks that --dry-run changes nothing, for `token`, `encryption rotate`, `restore`, `kubeconfig --merge` and `stop`. The other
+// Checks that --dry-run changes nothing, for `token`, `encryption rotate`, `restore`, `kubeconfig --merge` and `stop`. Most other
 // commands have separate tests.
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

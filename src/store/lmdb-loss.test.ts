@@ -167,7 +167,7 @@ describe('the path of an open store', () => {
   it('SYS-20 stays locked for other processes if the directory is deleted and created again', async () => {
     const dir = join(scratch, 'store')
     const alias = join(scratch, 'alias')
-    const program = await bundleChild('hold-child.ts')
+    const program = await bundleChild('open-store-child.ts')
     const clock = manualClock() // the store of this process does not detect the loss
     const store = await openLmdbStore({ dir, clock })
     rmSync(dir, { recursive: true })

@@ -130,7 +130,7 @@ describe('LMDB store', () => {
 describe('a directory in use', () => {
   it('cannot be opened by a second process until the first one exits', async () => {
     const dir = await createDir()
-    const program = await bundle('hold-child.ts')
+    const program = await bundle('open-store-child.ts')
     const holder = startChild([...program.command, dir])
     expect(await holder.nextLine()).toBe('open')
 

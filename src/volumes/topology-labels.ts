@@ -1,4 +1,4 @@
-// The labels of a node by which a CSI driver locates volumes: one for each topology key that the driver has registered.
+// The topology labels of a node: one for each topology key that a CSI driver has registered in CSINode.
 import type { CSINodeDriver } from '../api/kinds/csi-node/csi-node-schema.ts'
 
 /** Returns the topology keys of the driver whose labels the node lacks. */

@@ -9,7 +9,7 @@ export interface Dialect {
   /** Returns a reference with the description and other annotations of the referring field. */
   refWith(name: string, annotations: Schema): Schema
   /** Returns the schema of a value of either type. */
-  anyOfTypes(first: string, second: string): Schema
+  oneOfTypes(first: string, second: string): Schema
   /** Whether `default` is published. */
   readonly publishesDefaults: boolean
 }
@@ -18,13 +18,13 @@ export const openApi3: Dialect = {
   ref: (name) => ({ $ref: `#/components/schemas/${name}` }),
   // OpenAPI 3 ignores siblings of $ref, so the reference is wrapped in allOf.
   refWith: (name, annotations) => ({ allOf: [{ $ref: `#/components/schemas/${name}` }], ...annotations }),
-  anyOfTypes: (first, second) => ({ oneOf: [{ type: first }, { type: second }] }),
+  oneOfTypes: (first, second) => ({ oneOf: [{ type: first }, { type: second }] }),
   publishesDefaults: true,
 }
 
 export const swagger2: Dialect = {
   ref: (name) => ({ $ref: `#/definitions/${name}` }),
   refWith: (name, annotations) => ({ $ref: `#/definitions/${name}`, ...annotations }),
-  anyOfTypes: () => ({ type: 'string' }), // clients of Swagger 2 accept any scalar for a string
+  oneOfTypes: () => ({ type: 'string' }), // kubectl accepts any scalar for a string
   publishesDefaults: false,
 }

@@ -107,13 +107,13 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
       case 'quantity':
         return add(`${APIMACHINERY}.api.resource.Quantity`, () => ({
           description: 'An amount such as 10Gi or 500m: a number and a suffix for its scale.',
-          ...dialect.anyOfTypes('string', 'number'),
+          ...dialect.oneOfTypes('string', 'number'),
         }))
       case 'intOrString':
         return add(`${APIMACHINERY}.util.intstr.IntOrString`, () => ({
           description: 'A whole number or a string, such as a port by number or by name.',
           format: 'int-or-string',
-          ...dialect.anyOfTypes('integer', 'string'),
+          ...dialect.oneOfTypes('integer', 'string'),
         }))
       case 'time':
         return add(`${APIMACHINERY}.apis.meta.v1.Time`, () => ({

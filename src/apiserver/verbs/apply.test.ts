@@ -192,7 +192,7 @@ describe('apply', () => {
       'does not match the namespace',
     ],
     [
-      'with the uid of a deleted object',
+      'with the uid of an object that does not exist',
       aConfigMap({}, { uid: 'u1' }),
       'fieldManager=me',
       409,

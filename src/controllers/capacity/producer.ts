@@ -1,5 +1,5 @@
-// Produces the capacity objects of one driver. Changes to nodes, classes, volumes, claims, snapshots and capacity objects,
-// and a poll interval, queue items, which reconcile-item.ts reconciles.
+// Publishes the CSIStorageCapacity objects of one driver. Adds an item to the queue when a node, class, volume, claim, snapshot or
+// capacity object changes that affects it, and at each poll interval; reconcile-item.ts reconciles it.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'

@@ -1,9 +1,9 @@
-// The part of a CSI driver that expansion calls. ../plugin-changes implements it for plugins.
+// The calls of a CSI driver with which volumes are expanded. ../plugin-changes implements them for provisioner plugins.
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { VolumeCapabilitySchema } from '../../csi/gen/csi_pb.js'
 import type { CallOptions } from '../../csi/index.ts'
 
-/** How a driver identifies a volume. A plugin needs no capability. */
+/** The fields of ControllerExpandVolume that depend on the volume. A provisioner plugin needs no volumeCapability. */
 export interface ExpandVolumeFields {
   readonly volumeId: string
   readonly volumeCapability?: MessageInitShape<typeof VolumeCapabilitySchema>

@@ -1,13 +1,13 @@
 // Validates changes to a claim. Its spec is immutable, except that volumeName and an unset storageClassName can be set
 // once, and that a bound claim can change its size, attributes class, iops and throughput.
-// Admission checks whether the class allows expansion. Also has the messages about fields whose feature gate is disabled.
-import type { FeatureGate } from '../../feature-gates.ts'
+// Admission checks whether the class allows expansion.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'
 import { compareQuantities } from '../../quantity.ts'
 import { string } from '../../schema.ts'
 import { type Change, changedFields, describeChanges, validateImmutableField } from '../shared/changed-fields.ts'
 import { ALPHA_CLASS_ANNOTATION, annotationOf, BETA_CLASS_ANNOTATION } from '../shared/class-names.ts'
+import { disabledGateMessage } from '../shared/gate-messages.ts'
 import {
   amountOf,
   IO_RESOURCES,
@@ -146,10 +146,3 @@ function validateIoChange(changes: readonly Change[], errors: FieldErrors, { gat
     if (IO_PATHS.has(path)) errors.forbidden(`spec.${path}`, disabledGateMessage('VolumeProvisionedIO'))
   }
 }
-
-/** The Warning for a field that a client set and that is not stored. */
-export const droppedFieldMessage = (field: string, value: string, gate: FeatureGate): string =>
-  `${field}: ${JSON.stringify(value)} was ignored, because the ${gate} feature gate is disabled`
-
-export const disabledGateMessage = (gate: FeatureGate): string =>
-  `update is forbidden when the ${gate} feature gate is disabled`

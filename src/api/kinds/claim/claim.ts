@@ -5,6 +5,7 @@ import { dns1123SubdomainProblems } from '../../names.ts'
 import { isIntegerQuantity } from '../../quantity.ts'
 import { shortAccessModes } from '../shared/access-modes.ts'
 import { annotationOf, BETA_CLASS_ANNOTATION, BETA_CLASS_WARNING, claimClassName } from '../shared/class-names.ts'
+import { droppedFieldMessage } from '../shared/gate-messages.ts'
 import {
   amountOf,
   newIoAmounts,
@@ -16,7 +17,7 @@ import { prepareDataSources } from './claim-data-source.ts'
 import { type PersistentVolumeClaim, type PersistentVolumeClaimSpec, persistentVolumeClaim } from './claim-schema.ts'
 import { validateClaimSpec } from './claim-spec-rules.ts'
 import { prepareClaimStatus, validateClaimStatus } from './claim-status-rules.ts'
-import { droppedFieldMessage, validateClaimUpdate } from './claim-update-rules.ts'
+import { validateClaimUpdate } from './claim-update-rules.ts'
 import { withHighWaterMark, withLoweredMark } from './high-water-mark.ts'
 import { setRetainedIo } from './retained-io.ts'
 

@@ -4,7 +4,6 @@
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'
 import { string } from '../../schema.ts'
-import { disabledGateMessage } from '../claim/claim-update-rules.ts'
 import {
   type Change,
   changedFields,
@@ -13,6 +12,7 @@ import {
   validateImmutableField,
 } from '../shared/changed-fields.ts'
 import { successorOf } from '../shared/deprecated-labels.ts'
+import { disabledGateMessage } from '../shared/gate-messages.ts'
 import type { NodeSelectorTerm } from '../shared/references-schema.ts'
 import {
   type PersistentVolume,

@@ -1,4 +1,4 @@
-// Tests that the agent stages attached volumes only after they are attached, and reports them in volumesInUse.
+// Tests that the agent stages an attachable volume only after it is attached, and reports it in volumesInUse.
 import { describe, expect, it } from 'vitest'
 import { QUARANTINE_TAINT, RELEASED_FENCE } from '../api/kinds/node/fencing.ts'
 import { nodeKind } from '../api/kinds/node/node.ts'
@@ -9,7 +9,7 @@ import { CONFIRMED_MS_MAX } from './csi/mount-volume.ts'
 
 const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments'
 
-describe('an attached volume', () => {
+describe('an attachable volume', () => {
   type Fixture = Awaited<ReturnType<typeof createAgentFixture>>
   const handleOf = (fixture: Fixture) => Object.keys(fixture.fake.state.volumes)[0]!
   /** Writes the list that the attaching controller writes. On a server without transactions the agent waits for it. */
@@ -52,7 +52,7 @@ describe('an attached volume', () => {
     })
   }
 
-  it('PLUS-11 delays the return of a fenced node until it is unmounted, if its pod was removed while the agent was stopped', async () => {
+  it('PLUS-11 delays the return of a fenced node until the volume is unstaged, if the pod was removed while the agent was stopped', async () => {
     const fixture = await createAgentFixture({ csiDriver: { attachRequired: true } })
     await fixture.createVolume('orders')
     await createAttachment(fixture, attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE }))
@@ -222,7 +222,7 @@ describe('an attached volume', () => {
     expect((await fixture.server.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
   })
 
-  it('SYS-18 reports its attach error in an event on the pod', async () => {
+  it('SYS-18 has its attach error reported in an event on the pod', async () => {
     const fixture = await createAgentFixture({ csiDriver: { attachRequired: true } })
     await fixture.createVolume('orders')
     const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(fixture), nodeName: NODE })

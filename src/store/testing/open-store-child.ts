@@ -1,4 +1,4 @@
-// Child process of the lock test: opens the store in the directory that its argument names, prints `open`, and keeps it open.
+// Child process of tests: opens the store in the directory that its argument names, prints `open`, and keeps the store open.
 import { systemClock } from '../../base/clock.ts'
 import { openLmdbStore } from '../lmdb.ts'
 
