@@ -79,8 +79,8 @@ describe('unsupported requests', () => {
   })
 })
 
-describe('the turn of a request', () => {
-  /** One user may occupy three quarters of the 8 places of the level, and each list occupies 2. */
+describe('the seats of a request', () => {
+  /** One user may occupy three quarters of the 8 seats of the level, and each list occupies 2. */
   const LISTS_MAX = 3
 
   async function createCrowdedServer() {
@@ -112,17 +112,17 @@ describe('the turn of a request', () => {
     return (await Promise.race([promise, Promise.resolve('pending')])) === 'pending'
   }
 
-  it('SYS-19 lasts until a long list is sent, while other users are served', async () => {
+  it('SYS-19 are occupied until a long list is sent, while other users are served', async () => {
     await createCrowdedServer()
     const lists = await Promise.all(Array.from({ length: LISTS_MAX }, () => startList()))
     const queuedRequest = startList()
     expect(await isPending(queuedRequest)).toBe(true)
     expect((await startList(`${MAPS}/map-1`, 'bob')).status).toBe(200)
-    lists[0]!.turn!.end()
+    lists[0]!.seats!.release()
     expect((await queuedRequest).status).toBe(200)
   })
 
-  it('SYS-19 lasts until the initial events of a watch are sent', async () => {
+  it('SYS-19 are occupied until the initial events of a watch are sent', async () => {
     await createCrowdedServer()
     const watches = await Promise.all(Array.from({ length: LISTS_MAX }, () => startList(`${MAPS}?watch=1`)))
     const queuedRequest = startList(`${MAPS}?watch=1`)
@@ -136,17 +136,17 @@ describe('the turn of a request', () => {
       cut: () => {},
       onClose: (run) => void closes.push(run),
     }
-    watches[0]!.stream!(sink, watches[0]!.turn)
+    watches[0]!.stream!(sink, watches[0]!.seats)
     expect((await queuedRequest).status).toBe(200)
     for (const close of closes) close()
   })
 
-  it('SYS-19 is not given to a client that has closed its connection', async () => {
+  it('SYS-19 are not given to a client that has closed its connection', async () => {
     await createCrowdedServer()
     const lists = await Promise.all(Array.from({ length: LISTS_MAX }, () => startList()))
     const closedRequest = api.server.handle({ ...request(MAPS, 'ann'), isClosed: () => true })
     const queuedRequest = startList()
-    lists[0]!.turn!.end()
+    lists[0]!.seats!.release()
     expect((await closedRequest).status).toBe(400)
     expect((await queuedRequest).status).toBe(200)
   })

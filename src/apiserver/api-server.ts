@@ -99,7 +99,7 @@ interface Limits {
   readonly watchesMax: number
   /** Maximum number of open watches of one user. It does not apply to the group system:masters. */
   readonly userWatchesMax: number
-  /** Number of requests that run at the same time, by level; see flow-control.ts. */
+  /** Number of seats of each level; see flow-control.ts. */
   readonly concurrency?: FlowControlOptions['concurrency']
 }
 const LIMITS: Limits = { watchesMax: 10_000, userWatchesMax: 1_000 }
@@ -172,7 +172,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
       const pendingResponse = dispatch(request, route, labels, auditedRequest)
       response = await (timeoutMs === undefined
         ? pendingResponse
-        : withTimeout(pendingResponse, timeoutMs, clock, (lateResponse) => lateResponse.turn?.end()))
+        : withTimeout(pendingResponse, timeoutMs, clock, (lateResponse) => lateResponse.seats?.release()))
     } catch (error) {
       isPanic = isUnexpected(error)
       status = toApiError(error, request).toStatus()
@@ -214,18 +214,18 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
 
     const { verb } = route
     const isReadOnly = verb === 'get' || verb === 'list' || verb === 'watch'
-    if (!isReadOnly) await request.readBody() // before the request gets a turn, because a client may send its body slowly
+    if (!isReadOnly) await request.readBody() // before the request gets seats, because a client may send its body slowly
     const isList = verb === 'list' || (verb === 'watch' && startsWithList(request.query))
     const width = isList ? listWidths.widthOf(route, request.query) : 1
     const startResult = flowControl.start({ user, group: route.group, resource: route.plural, width })
-    const turn = startResult instanceof Promise ? await startResult : startResult
+    const seats = startResult instanceof Promise ? await startResult : startResult
     if (startResult instanceof Promise && request.isClosed?.()) {
-      turn?.end()
+      seats?.release()
       throw badRequest('the client closed the connection before its request was handled')
     }
     const kind = isReadOnly ? 'readOnly' : 'mutating'
     metrics.inFlight[kind]++
-    let isTurnKept = false
+    let areSeatsKept = false
     try {
       const authorizeWrite = (write: ResourceRequest) => {
         auditedRequest?.addWrite(write)
@@ -242,12 +242,12 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
       if (verb === 'list') listWidths.recordBytes(route, request.query, bytesOf(response))
       const track = (sink: StreamSink) => openStreams.add(receivedRequest, authenticatedUser, sink)
       const limitedResponse = verb === 'watch' ? limitWatches({ user, labels, response, track }) : response
-      if (!isList || !turn || limitedResponse.body) return limitedResponse
-      isTurnKept = true
-      return { ...limitedResponse, turn }
+      if (!isList || !seats || limitedResponse.body) return limitedResponse
+      areSeatsKept = true
+      return { ...limitedResponse, seats }
     } finally {
       metrics.inFlight[kind]--
-      if (!isTurnKept) turn?.end()
+      if (!areSeatsKept) seats?.release()
     }
   }
 
@@ -320,7 +320,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     }
     return {
       ...response,
-      stream: (sink: StreamSink, turn) => {
+      stream: (sink: StreamSink, seats) => {
         countWatch(user, 1)
         track(sink)
         const recordClosed = metrics.recordWatchOpened(labels)
@@ -328,7 +328,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
           countWatch(user, -1)
           recordClosed()
         })
-        stream(sink, turn)
+        stream(sink, seats)
       },
     }
   }

@@ -204,7 +204,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
     const response = await handle(method, url, body, headers)
     const { status, headers: responseHeaders } = response
     const bytes = wholeBody(response)
-    response.turn?.end()
+    response.seats?.release()
     return {
       status,
       headers: responseHeaders,

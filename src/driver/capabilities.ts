@@ -52,7 +52,7 @@ export function parseSupportedCapability(
   fsType: FilesystemType = backend.defaultFsType,
 ): RequestedCapability {
   const requestedCapability = parseCapability(capability)
-  const ability = backend.canServe({ ...requestedCapability, fsType: requestedCapability.fsType ?? fsType })
+  const ability = backend.checkSupport({ ...requestedCapability, fsType: requestedCapability.fsType ?? fsType })
   if (!ability.available) throw invalid(`The volume capability is not supported here. ${asSentence(ability.message)}`)
   return requestedCapability
 }

@@ -38,7 +38,7 @@ export class FileTooLargeError extends Error {
   override readonly name = 'FileTooLargeError'
 }
 
-/** Something else is mounted at the target. */
+/** Something else is mounted at the target, or the same source is mounted there with another access mode. */
 export class OccupiedError extends Error {
   override readonly name = 'OccupiedError'
 }
@@ -48,7 +48,7 @@ export class FrozenError extends Error {
   override readonly name = 'FrozenError'
 }
 
-/** The device is not formatted, because it is not blank. */
+/** Formatting was refused, because the device is not blank. */
 export class NotBlankError extends Error {
   override readonly name = 'NotBlankError'
 }

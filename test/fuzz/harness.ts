@@ -88,7 +88,7 @@ export async function createFuzzHarness({ seed, kinds = ALL_KINDS }: FuzzHarness
     }
     await handling
     if (!response) throw failure
-    response.turn?.end()
+    response.seats?.release()
     return response.longBody ? { ...response, body: wholeBody(response) } : response
   }
 

@@ -49,7 +49,7 @@ export async function startInProcessServer(): Promise<InProcessServer> {
         headerValues: () => [],
         readBody: async () => bytes,
       })
-      response.turn?.end()
+      response.seats?.release()
       return { status: response.status, json: JSON.parse(Buffer.from(wholeBody(response)).toString('utf8')) }
     },
     open: (method, path) =>

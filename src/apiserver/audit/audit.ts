@@ -145,9 +145,9 @@ class RequestRecord implements AuditedRequest {
       ...response,
       headers,
       ...(stream && {
-        stream: (sink: StreamSink, turn) => {
+        stream: (sink: StreamSink, seats) => {
           sink.onClose(() => this.#write('ResponseComplete', { code: response.status }))
-          stream(sink, turn)
+          stream(sink, seats)
         },
       }),
       ...(tunnel && {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../api/status-error.ts'
 import { manualClock } from '../../base/manual-clock.ts'
-import type { Turn } from '../http/messages.ts'
+import type { Seats } from '../http/messages.ts'
 import { createFlowControl, type FlowRequest, type LevelName, USER_WAITING_MAX } from './flow-control.ts'
 
 const ACCOUNT_GROUPS = ['system:serviceaccounts', 'system:serviceaccounts:shop']
@@ -20,9 +20,9 @@ function setUp(concurrency: Readonly<Record<LevelName, number>>) {
   const ends: (() => void)[] = []
   const rejections: ApiError[] = []
   const send = (name: string, groups?: string[], fields?: Partial<FlowRequest>) => {
-    const onStart = (turn: Turn | undefined) => {
+    const onStart = (seats: Seats | undefined) => {
       startedUsers.push(name)
-      ends.push(() => turn?.end())
+      ends.push(() => seats?.release())
     }
     const result = flow.start(aRequest(name, groups, fields))
     if (result instanceof Promise) void result.then(onStart, (error) => rejections.push(error))
@@ -79,7 +79,7 @@ describe('flow control', () => {
     for (let i = 0; i < USER_WAITING_MAX; i++) send('flood')
     expect(() => send('flood')).toThrow(expect.objectContaining({ code: 429 }))
     send('ann')
-    expect(flow.stats('default')).toEqual({ running: 1, waiting: USER_WAITING_MAX + 1 })
+    expect(flow.stats('default')).toEqual({ seatsInUse: 1, waiting: USER_WAITING_MAX + 1 })
   })
 
   it('SYS-19 rejects a request that has waited 15 s, and removes it from the queue', async () => {
@@ -89,7 +89,7 @@ describe('flow control', () => {
     await clock.advance(15_000)
     expect(rejections).toEqual([expect.any(ApiError)])
     expect(rejections[0]!.code).toBe(429)
-    expect(flow.stats('default')).toEqual({ running: 1, waiting: 0 })
+    expect(flow.stats('default')).toEqual({ seatsInUse: 1, waiting: 0 })
     await endFirst()
     expect(startedUsers).toEqual(['flood'])
     send('bob')
@@ -111,11 +111,11 @@ describe('flow control', () => {
   it('SYS-19 counts a wide request by its width, up to a quarter of its level', async () => {
     const { send, flow, startedUsers, endFirst } = setUp({ system: 0, workload: 0, default: 16 })
     for (let i = 0; i < 4; i++) send(`lister-${i}`, [], { width: 100 })
-    expect(flow.stats('default').running).toBe(16)
+    expect(flow.stats('default').seatsInUse).toBe(16)
     send('ann')
     expect(startedUsers).toHaveLength(4)
     await endFirst()
     expect(startedUsers).toHaveLength(5)
-    expect(flow.stats('default').running).toBe(13)
+    expect(flow.stats('default').seatsInUse).toBe(13)
   })
 })

@@ -1,17 +1,17 @@
-// Shares the server's capacity among users. Requests are classified into levels; each level runs a limited number of
-// requests at a time, serves the users of waiting requests in turn, and rejects requests that wait too long or exceed the
-// queue. The group system:masters and requests for non-resource paths are exempt. Nodes and components have their own level, so
-// that other users cannot lock them out.
+// Shares the server's capacity among users. Requests are classified into levels. Each level has a number of seats, and a running
+// request occupies as many of them as its width. A level serves the users of waiting requests in turn, and rejects requests that
+// wait too long or exceed the queue. The group system:masters and requests for non-resource paths are exempt. Nodes and
+// components have their own level, so that other users cannot lock them out.
 import { tooManyRequests } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
-import type { Turn } from '../http/messages.ts'
+import type { Seats } from '../http/messages.ts'
 import { ACCOUNTS_GROUP, MASTERS_GROUP, type UserInfo } from '../security/index.ts'
 
 export type LevelName = 'system' | 'workload' | 'default'
 
 export interface FlowControlOptions {
   readonly clock: Clock
-  /** Number of requests that each level may run at a time, in addition to the capacity that other levels lend to it. */
+  /** Number of seats of each level, in addition to those that other levels lend to it. */
   readonly concurrency?: Partial<Readonly<Record<LevelName, number>>>
 }
 
@@ -20,20 +20,20 @@ export interface FlowRequest {
   readonly group: string
   /** Empty for a path. */
   readonly resource: string
-  /** The number of simple requests that the request counts for. Default: 1. */
+  /** The number of seats that the request occupies: 1 for a simple request. Default: 1. */
   readonly width?: number
 }
 
 export interface FlowControl {
   /**
-   * Returns the turn of the request, immediately or when it begins; undefined if the request is exempt.
+   * Returns the seats of the request, immediately or when they are free; undefined if the request is exempt.
    * Throws or rejects with 429 if too many requests wait, or if the request has waited too long.
    */
-  start(request: FlowRequest): Promise<Turn> | Turn | undefined
+  start(request: FlowRequest): Promise<Seats> | Seats | undefined
   /** Returns a message if a request of the system level was rejected within the last REJECTION_REPORT_MS. */
   problem(): string | undefined
-  /** Returns the total width of a level's running requests, and the number of its waiting requests. */
-  stats(level: LevelName): { readonly running: number; readonly waiting: number }
+  /** Returns the number of seats that a level's running requests occupy, and the number of its waiting requests. */
+  stats(level: LevelName): { readonly seatsInUse: number; readonly waiting: number }
 }
 
 const CONCURRENCY: Readonly<Record<LevelName, number>> = { system: 64, workload: 128, default: 64 }
@@ -46,9 +46,9 @@ export const LEVEL_WAITING_MAX = 2_000
 const WAIT_MS_MAX = 15_000
 /** How long a rejected request of the system level makes the server not ready. */
 const REJECTION_REPORT_MS = 10_000
-/** Share of a level's capacity that the requests of one user may occupy, so that other users need not wait for them. */
+/** Share of a level's seats that the requests of one user may occupy, so that other users need not wait for them. */
 const USER_SHARE_MAX = 3 / 4
-/** A single request counts for at most this share of the concurrency of its level. */
+/** A single request occupies at most this share of the seats of its level. */
 const WIDTH_SHARE_MAX = 1 / 4
 
 interface WaitingRequest {
@@ -58,14 +58,13 @@ interface WaitingRequest {
 interface Level {
   readonly name: LevelName
   readonly concurrency: number
-  /** Sum of the widths of running requests. */
-  running: number
+  /** Includes seats that other levels lend to this one. */
+  seatsInUse: number
   waiting: number
   /** The time at which a request was last rejected. */
   rejectedAtMs: number
-  /** Sum of the widths of running requests by user. */
-  readonly runningByUser: Map<string, number>
-  /** Waiting requests by user. The first user in the map who may run more is the next one. */
+  readonly seatsInUseByUser: Map<string, number>
+  /** Waiting requests by user. The first user in the map who may occupy more seats is the next one. */
   readonly queues: Map<string, WaitingRequest[]>
 }
 
@@ -74,34 +73,34 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
     (name): Level => ({
       name,
       concurrency: concurrency[name] ?? CONCURRENCY[name],
-      running: 0,
+      seatsInUse: 0,
       waiting: 0,
       rejectedAtMs: Number.NEGATIVE_INFINITY,
-      runningByUser: new Map(),
+      seatsInUseByUser: new Map(),
       queues: new Map(),
     }),
   )
 
-  /** Returns the capacity of the level: its own concurrency, and the capacity that other levels neither use nor reserve. */
+  /** Returns the number of seats of the level: its own, and those that other levels neither use nor reserve. */
   function capacityOf(level: Level): number {
     let capacity = level.concurrency
     for (const otherLevel of levels) {
       if (otherLevel === level || otherLevel.waiting > 0) continue
       const lentCapacity =
-        otherLevel.concurrency - Math.max(otherLevel.running, otherLevel.concurrency * RESERVED_SHARE)
+        otherLevel.concurrency - Math.max(otherLevel.seatsInUse, otherLevel.concurrency * RESERVED_SHARE)
       capacity += Math.max(0, lentCapacity)
     }
     return capacity
   }
 
   const hasRoomForUser = (level: Level, user: string, capacity: number): boolean =>
-    (level.runningByUser.get(user) ?? 0) < capacity * USER_SHARE_MAX
+    (level.seatsInUseByUser.get(user) ?? 0) < capacity * USER_SHARE_MAX
 
   function runNext(): void {
     for (const level of levels) {
       while (level.waiting > 0) {
         const capacity = capacityOf(level)
-        if (level.running >= capacity) break
+        if (level.seatsInUse >= capacity) break
         const user = nextUser(level, capacity)
         if (user === undefined) break
         const queue = level.queues.get(user)!
@@ -119,7 +118,7 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
     return undefined
   }
 
-  class LevelTurn implements Turn {
+  class LevelSeats implements Seats {
     readonly #level: Level
     readonly #user: string
     #width: number
@@ -128,22 +127,22 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
       this.#level = level
       this.#user = user
       this.#width = width
-      addRunning(level, user, width)
+      addSeatsInUse(level, user, width)
     }
 
-    get isAwaited() {
+    get hasWaiters() {
       return this.#level.waiting > 0
     }
 
-    end() {
+    release() {
       if (this.#width === 0) return
-      addRunning(this.#level, this.#user, -this.#width)
+      addSeatsInUse(this.#level, this.#user, -this.#width)
       this.#width = 0
       runNext()
     }
   }
 
-  function enqueue(level: Level, user: string, width: number): Promise<Turn> {
+  function enqueue(level: Level, user: string, width: number): Promise<Seats> {
     const queue = level.queues.get(user) ?? []
     if (queue.length >= USER_WAITING_MAX || level.waiting >= LEVEL_WAITING_MAX) {
       level.rejectedAtMs = clock.monotonicMs()
@@ -165,7 +164,7 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
       const request: WaitingRequest = {
         run: () => {
           cancelTimer()
-          resolve(new LevelTurn(level, user, width))
+          resolve(new LevelSeats(level, user, width))
         },
       }
       queue.push(request)
@@ -182,10 +181,10 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
       const width = Math.max(1, Math.min(request.width ?? 1, Math.floor(level.concurrency * WIDTH_SHARE_MAX)))
       const user = request.user.name
       const capacity = capacityOf(level)
-      const hasRoom = level.running < capacity && hasRoomForUser(level, user, capacity)
-      // Only requests of users who have too many running may be overtaken.
+      const hasRoom = level.seatsInUse < capacity && hasRoomForUser(level, user, capacity)
+      // Only requests of users who occupy too many seats may be overtaken.
       if (!hasRoom || (level.waiting > 0 && nextUser(level, capacity) !== undefined)) return enqueue(level, user, width)
-      return new LevelTurn(level, user, width)
+      return new LevelSeats(level, user, width)
     },
     problem() {
       const { rejectedAtMs, waiting } = levels.find(({ name }) => name === 'system')!
@@ -193,17 +192,17 @@ export function createFlowControl({ clock, concurrency = {} }: FlowControlOption
       return `overloaded: requests of nodes or components were rejected within the last ${REJECTION_REPORT_MS / 1_000} s, and ${waiting} wait`
     },
     stats(name) {
-      const { running: runningWidth, waiting } = levels.find((level) => level.name === name)!
-      return { running: runningWidth, waiting }
+      const { seatsInUse, waiting } = levels.find((level) => level.name === name)!
+      return { seatsInUse, waiting }
     },
   }
 }
 
-function addRunning(level: Level, user: string, width: number): void {
-  level.running += width
-  const runningWidth = (level.runningByUser.get(user) ?? 0) + width
-  if (runningWidth === 0) level.runningByUser.delete(user)
-  else level.runningByUser.set(user, runningWidth)
+function addSeatsInUse(level: Level, user: string, width: number): void {
+  level.seatsInUse += width
+  const userSeats = (level.seatsInUseByUser.get(user) ?? 0) + width
+  if (userSeats === 0) level.seatsInUseByUser.delete(user)
+  else level.seatsInUseByUser.set(user, userSeats)
 }
 
 const SYSTEM_ACCOUNTS_GROUP = `${ACCOUNTS_GROUP}:kube-system`

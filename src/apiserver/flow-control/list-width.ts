@@ -1,8 +1,8 @@
-// Estimates how many simple requests a list counts for, from the size of the last list of the same collection.
+// Estimates how many seats a list occupies, from the size of the last list of the same collection.
 import { LruCache } from '../../base/lru-cache.ts'
 import type { ResourceRequest } from '../http/route.ts'
 
-/** A list counts for one more request per this many bytes. */
+/** A list occupies one more seat per this many bytes. */
 const BYTES_PER_WIDTH = 100_000
 /** Maximum number of collections whose size is cached. Beyond this, the least recently used one is evicted. */
 const COLLECTIONS_MAX = 10_000

@@ -122,9 +122,9 @@ export function createHttpsServer(options: HttpsServerOptions): HttpsServer {
   }
 
   function send(response: ApiResponse, incoming: IncomingMessage, outgoing: ServerResponse, user = ''): void {
-    const { turn } = response
-    if (turn) outgoing.once('close', () => turn.end())
-    if (outgoing.destroyed) return void turn?.end()
+    const { seats } = response
+    if (seats) outgoing.once('close', () => seats.release())
+    if (outgoing.destroyed) return void seats?.release()
     const headers = response.headers as Record<string, string | string[]>
     // Without an upgrade there is no connection to take over: the Connection header of the request does not name Upgrade.
     if (response.tunnel) return void outgoing.writeHead(400, { connection: 'close', 'content-length': 0 }).end()
@@ -135,7 +135,7 @@ export function createHttpsServer(options: HttpsServerOptions): HttpsServer {
       streams.add(outgoing)
       const sink = new ResponseSink(outgoing, pendingBytes, user)
       sink.onClose(() => streams.delete(outgoing))
-      response.stream(sink, turn)
+      response.stream(sink, seats)
       if (isStopping) outgoing.end()
       return
     }
@@ -154,7 +154,7 @@ export function createHttpsServer(options: HttpsServerOptions): HttpsServer {
     const length = body.byteLength === undefined ? {} : { 'content-length': body.byteLength }
     outgoing.writeHead(response.status, { ...(response.headers as Record<string, string | string[]>), ...length })
     if (incoming.method === 'HEAD') outgoing.end()
-    else sliceSender.send(outgoing, body, response.turn)
+    else sliceSender.send(outgoing, body, response.seats)
   }
 
   return {

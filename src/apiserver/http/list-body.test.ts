@@ -78,7 +78,7 @@ describe('the body of a long list', () => {
     expect(decodeProtobuf(listTypeOf(type), raw)).toMatchObject({ metadata: META, items: itemsOf(400, KIBIBYTE) })
   })
 
-  it('SYS-19 contains a row per object of a table, and the metadata of all objects', async () => {
+  it('SYS-19 contains one row per object as a Table, and the metadata of all objects as a PartialObjectMetadataList', async () => {
     const table = JSON.parse(textOf(await encodeLong('application/json;as=Table;v=v1;g=meta.k8s.io')))
     expect(table).toMatchObject({ kind: 'Table', metadata: META })
     expect(table.rows.map(({ cells }: Json) => cells[0])).toEqual(entriesOf(400, 0).map((_, index) => `map-${index}`))

@@ -31,12 +31,15 @@ export interface ApiResponse {
   /** Absent for long bodies, streams and tunnels. */
   readonly body?: Uint8Array
   readonly longBody?: LongBody
-  /** Writes to the open connection until it ends. Ends the turn of the request after the initial events. */
-  readonly stream?: (sink: StreamSink, turn?: Turn) => void
+  /** Writes to the open connection until it ends. Releases the seats of the request after the initial events. */
+  readonly stream?: (sink: StreamSink, seats?: Seats) => void
   /** Takes over the connection of a request to upgrade, after the transport has sent the status and headers. */
   readonly tunnel?: (client: Duplex, head: Uint8Array) => void
-  /** The turn of the request, if it lasts until the response is sent. The transport ends it, even if it sends nothing. */
-  readonly turn?: Turn
+  /**
+   * The seats of the request, if it occupies them until the response is sent. The transport releases them, even if it sends
+   * nothing.
+   */
+  readonly seats?: Seats
 }
 
 /** A body that is sent slice by slice. */
@@ -49,12 +52,12 @@ export interface LongBody {
   next(): Uint8Array | undefined
 }
 
-/** The share of the server's capacity that a request occupies. */
-export interface Turn {
+/** The share of the server's capacity that a request occupies; see flow-control.ts. */
+export interface Seats {
   /** May be called more than once. */
-  end(): void
+  release(): void
   /** Whether other requests of the same level wait. */
-  readonly isAwaited: boolean
+  readonly hasWaiters: boolean
 }
 
 /** The connection of one watch or of one pod's log: an HTTP response or a WebSocket. */

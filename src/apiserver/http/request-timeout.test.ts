@@ -39,7 +39,7 @@ describe('withTimeout', () => {
     expect(await result).toMatchObject({ code: 504, reason: 'Timeout' })
   })
 
-  it('SYS-19 passes a late result to discard, which can release its turn', async () => {
+  it('SYS-19 passes a result that arrives after the timeout to discard', async () => {
     const clock = manualClock()
     const discardedResults: string[] = []
     let resolve = (_: string) => {}

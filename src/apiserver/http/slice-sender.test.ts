@@ -55,10 +55,10 @@ describe('the slice sender', () => {
   })
 
   it('SYS-19 waits a minute before it disconnects a client that does not read, or 5 s if other requests wait', async () => {
-    const turn = { isAwaited: false, end: () => {} }
+    const seats = { hasWaiters: false, release: () => {} }
     const [idleResponse, contendedResponse] = [new FakeResponse(), new FakeResponse()]
-    sender.send(idleResponse, bodyOf('a', 'b'), turn)
-    sender.send(contendedResponse, bodyOf('a', 'b'), { ...turn, isAwaited: true })
+    sender.send(idleResponse, bodyOf('a', 'b'), seats)
+    sender.send(contendedResponse, bodyOf('a', 'b'), { ...seats, hasWaiters: true })
     await clock.advance(4_000)
     expect([idleResponse.destroyed, contendedResponse.destroyed]).toEqual([false, false])
     await clock.advance(2_000)
@@ -69,7 +69,7 @@ describe('the slice sender', () => {
 
   it('keeps a slow client that reads', async () => {
     const response = new FakeResponse()
-    sender.send(response, bodyOf(...'abcdefghi'), { isAwaited: true, end: () => {} })
+    sender.send(response, bodyOf(...'abcdefghi'), { hasWaiters: true, release: () => {} })
     await settle()
     for (let slice = 0; slice < 10; slice++) {
       await clock.advance(4_000)

@@ -1,12 +1,12 @@
 // Sends long bodies slice by slice: the next slice is encoded when the connection can take more. Disconnects clients that do
-// not read, sooner if other requests wait for the capacity that the response occupies.
+// not read, sooner if other requests wait for the seats that the response occupies.
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
-import type { LongBody, Turn } from './messages.ts'
+import type { LongBody, Seats } from './messages.ts'
 
 /** A client that receives nothing for this long is disconnected. */
 const STALL_MS_MAX = 60_000
-/** The limit that applies instead while other requests wait for the response's capacity. */
+/** The limit that applies instead while other requests wait for the response's seats. */
 const CONTENDED_STALL_MS_MAX = 5_000
 const CHECK_INTERVAL_MS = 1_000
 
@@ -26,7 +26,7 @@ export interface SlicedResponse {
 
 interface ActiveResponse {
   readonly response: SlicedResponse
-  readonly turn: Turn | undefined
+  readonly seats: Seats | undefined
   sentAtMs: number
 }
 
@@ -39,7 +39,7 @@ export function createSliceSender({ clock, log }: SliceSenderOptions) {
     const nowMs = clock.monotonicMs()
     for (const activeResponse of activeResponses) {
       const stallMs = nowMs - activeResponse.sentAtMs
-      if (stallMs < (activeResponse.turn?.isAwaited ? CONTENDED_STALL_MS_MAX : STALL_MS_MAX)) continue
+      if (stallMs < (activeResponse.seats?.hasWaiters ? CONTENDED_STALL_MS_MAX : STALL_MS_MAX)) continue
       log.debug({ stallMs }, 'closed the connection of a client that does not read its response')
       activeResponse.response.destroy()
     }
@@ -54,8 +54,8 @@ export function createSliceSender({ clock, log }: SliceSenderOptions) {
 
   return {
     /** Sends the body after the headers. */
-    send(response: SlicedResponse, body: LongBody, turn?: Turn): void {
-      const activeResponse: ActiveResponse = { response, turn, sentAtMs: clock.monotonicMs() }
+    send(response: SlicedResponse, body: LongBody, seats?: Seats): void {
+      const activeResponse: ActiveResponse = { response, seats, sentAtMs: clock.monotonicMs() }
       const continueLater = () => void clock.nextTurn().then(sendNext)
       const sendNext = (): void => {
         if (response.destroyed) return

@@ -42,8 +42,8 @@ export function createWebsocketWatches({ handle, requestOf, pendingBytes, log }:
     socket.on('error', () => socket.destroy())
     const request = withoutProtobuf(withProtocolToken(requestOf(incoming), incoming))
     const response = await handle(request)
-    const { turn } = response
-    if (turn) socket.once('close', () => turn.end())
+    const { seats } = response
+    if (seats) socket.once('close', () => seats.release())
     if (response.tunnel) return openTunnel(socket, head, response, tunnels)
     if (!response.stream) return sendRejection(socket, response)
     const server = await loadWebSocketServer()
@@ -53,7 +53,7 @@ export function createWebsocketWatches({ handle, requestOf, pendingBytes, log }:
       answerPings(connection)
       connection.on('close', () => connections.delete(connection))
       connection.on('error', (error) => log.debug({ err: error }, 'WebSocket failed'))
-      response.stream!(sinkOf(connection, pendingBytes, request.userName ?? ''), turn)
+      response.stream!(sinkOf(connection, pendingBytes, request.userName ?? ''), seats)
     })
   }
 

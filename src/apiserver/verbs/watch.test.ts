@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { StreamSink, Turn } from '../http/messages.ts'
+import type { Seats, StreamSink } from '../http/messages.ts'
 import { createServerFixture, type Json, type ServerFixture } from '../server.fixture.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
@@ -466,14 +466,14 @@ describe('a slow client', () => {
   })
 
   it('SYS-19 is disconnected after 5 s if other requests wait for it to read the initial events', async () => {
-    let isEnded = false
-    const client = await openUnreadWatch({ isAwaited: true, end: () => (isEnded = true) })
+    let isReleased = false
+    const client = await openUnreadWatch({ hasWaiters: true, release: () => (isReleased = true) })
     for (let tick = 0; tick < 20; tick++) await nextTick()
-    expect(isEnded).toBe(false)
+    expect(isReleased).toBe(false)
     await api.clock.advance(5_000)
     expect(client.endReason).toBe('cut')
     await nextTick()
-    expect(isEnded).toBe(true)
+    expect(isReleased).toBe(true)
   })
 })
 
@@ -509,7 +509,7 @@ describe('a client that accepts YAML', () => {
 const nextTick = () => new Promise((resolve) => setImmediate(resolve))
 
 /** Opens a watch with 22 MB of initial events. The client reads only when read() is called. */
-async function openUnreadWatch(turn?: Turn) {
+async function openUnreadWatch(seats?: Seats) {
   api = await createServerFixture()
   const data = { blob: 'x'.repeat(900_000) }
   for (let i = 0; i < 25; i++) await api.post(MAPS, { metadata: { name: `c${i}` }, data })
@@ -545,7 +545,7 @@ async function openUnreadWatch(turn?: Turn) {
     },
     onClose: () => {},
   }
-  stream?.(sink, turn)
+  stream?.(sink, seats)
   return {
     lines: () => Buffer.concat(chunks).toString('utf8').split('\n'),
     get pendingBytes() {

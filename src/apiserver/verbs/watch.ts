@@ -6,7 +6,7 @@ import type { ObjectType } from '../../api/schema.ts'
 import { ApiError, expired } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import { CompactedError, type StoreEvent, type Watch } from '../../store/index.ts'
-import type { ApiResponse, StreamSink, Turn } from '../http/messages.ts'
+import type { ApiResponse, Seats, StreamSink } from '../http/messages.ts'
 import type { AcceptedForm } from '../http/negotiate.ts'
 import type { ListOptions } from '../http/options.ts'
 import { encodeFrame, encodeTypedValue, partialObjectMetadata, type TypedValue } from '../http/protobuf-response.ts'
@@ -55,9 +55,9 @@ export async function openWatch(deps: WatchDeps, request: WatchRequest): Promise
   const { resource, options } = request
   const matches = selectorOf(resource, options)
   await waitForRevision({ store: storeOf(deps, resource), clock: deps.clock }, options.resourceVersion ?? 0)
-  return (sink, turn) => {
-    const stream = new WatchStream(deps, request, matches, sink, turn)
-    void stream.start().finally(() => turn?.end())
+  return (sink, seats) => {
+    const stream = new WatchStream(deps, request, matches, sink, seats)
+    void stream.start().finally(() => seats?.release())
   }
 }
 
@@ -66,8 +66,8 @@ class WatchStream {
   readonly #request: WatchRequest
   readonly #matches: ((object: Shared) => boolean) | undefined
   readonly #sink: StreamSink
-  /** The turn of the request, which lasts until the initial events are sent. */
-  readonly #turn: Turn | undefined
+  /** The seats of the request, which it occupies until the initial events are sent. */
+  readonly #seats: Seats | undefined
   /** Cancels the only timer: a server may have thousands of idle watches. */
   #cancelTimer = NOOP
   #watch: Watch | undefined
@@ -80,13 +80,13 @@ class WatchStream {
     request: WatchRequest,
     matches: ((object: Shared) => boolean) | undefined,
     sink: StreamSink,
-    turn: Turn | undefined,
+    seats: Seats | undefined,
   ) {
     this.#deps = deps
     this.#request = request
     this.#matches = matches
     this.#sink = sink
-    this.#turn = turn
+    this.#seats = seats
     sink.onClose(() => this.#stop())
   }
 
@@ -142,7 +142,7 @@ class WatchStream {
       let stallMs = 0
       const check = () => {
         stallMs += CONTENDED_STALL_MS_MAX
-        if (this.#turn?.isAwaited || stallMs >= INITIAL_STALL_MS_MAX) this.#cut()
+        if (this.#seats?.hasWaiters || stallMs >= INITIAL_STALL_MS_MAX) this.#cut()
         else this.#after(CONTENDED_STALL_MS_MAX, check)
       }
       this.#after(CONTENDED_STALL_MS_MAX, check)

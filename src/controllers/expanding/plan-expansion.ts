@@ -47,9 +47,9 @@ export type ExpansionStep =
   | { readonly do: 'expand'; readonly target: string; readonly attempt: Attempt }
 
 /**
- *   first     a size that is not in progress according to the claim's status
- *   retry     a size that was infeasible
- *   resume    a size that is already in progress according to the claim's status
+ *   first     a size other than the allocated one, or any size without a resize state
+ *   retry     the allocated size in the state ControllerResizeInfeasible
+ *   resume    the allocated size in any other resize state, including NodeResizeInfeasible
  */
 export type Attempt = 'first' | 'retry' | 'resume'
 

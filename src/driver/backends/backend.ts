@@ -26,7 +26,8 @@ export interface Backend {
   readonly allocatesOnCreate: boolean
   /** Whether a volume with a file system also requires NodeExpandVolume. */
   readonly growsOnNode: boolean
-  canServe(use: {
+  /** Returns whether volumes can be used in this way on this machine. */
+  checkSupport(use: {
     readonly accessType: AccessType
     readonly fsType: FilesystemType
     readonly isReadOnly: boolean

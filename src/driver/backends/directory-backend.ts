@@ -37,7 +37,7 @@ export function createDirectoryBackend(deps: DirectoryBackendDeps): Backend {
     defaultFsType: 'xfs',
     allocatesOnCreate: false,
     growsOnNode: false,
-    canServe({ accessType, isReadOnly }) {
+    checkSupport({ accessType, isReadOnly }) {
       if (accessType === 'block')
         return { available: false, message: `Block volumes need the loop backend. ${asSentence(deps.message)}` }
       if (isReadOnly) return { available: false, message: `A symlink cannot be read-only. ${asSentence(deps.message)}` }

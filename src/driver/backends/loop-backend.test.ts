@@ -18,8 +18,8 @@ describe('createLoopBackend', () => {
   it('defaults to ext4 without mkfs.xfs, and reports the missing program', () => {
     const backend = backendWith({ xfs: MISSING_PROGRAM, ext4: AVAILABLE })
     expect(backend.defaultFsType).toBe('ext4')
-    expect(backend.canServe({ accessType: 'mount', fsType: 'xfs', isReadOnly: false })).toEqual(MISSING_PROGRAM)
-    expect(backend.canServe({ accessType: 'block', fsType: 'xfs', isReadOnly: true }).available).toBe(true)
+    expect(backend.checkSupport({ accessType: 'mount', fsType: 'xfs', isReadOnly: false })).toEqual(MISSING_PROGRAM)
+    expect(backend.checkSupport({ accessType: 'block', fsType: 'xfs', isReadOnly: true }).available).toBe(true)
     expect(backend.limitations).toEqual([
       'No volumes with xfs: The program "mkfs.xfs" is not installed on this node.',
       'Limits are not enforced: no cgroups.',

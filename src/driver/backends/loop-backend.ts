@@ -27,7 +27,7 @@ export function createLoopBackend(deps: LoopBackendDeps): Backend {
     defaultFsType: facts.filesystems.xfs.available || !facts.filesystems.ext4.available ? 'xfs' : 'ext4',
     allocatesOnCreate: true,
     growsOnNode: true,
-    canServe: ({ accessType, fsType }): Ability =>
+    checkSupport: ({ accessType, fsType }): Ability =>
       accessType === 'block' ? { available: true } : facts.filesystems[fsType],
     minimumBytes: ({ accessTypes, fsType }) => (accessTypes.includes('mount') ? minimumBytes(fsType) : BLOCK_BYTES_MIN),
     contents: createLoopContents(deps),

@@ -77,7 +77,7 @@ export async function getCapacity(request: GetCapacityRequest, driver: DriverCon
     const accessTypes: AccessType[] =
       capabilities.length > 0 ? capabilities.map((capability) => capability.accessType) : ['mount']
     const isPossible = accessTypes.every(
-      (accessType) => driver.backend.canServe({ accessType, fsType, isReadOnly: false }).available,
+      (accessType) => driver.backend.checkSupport({ accessType, fsType, isReadOnly: false }).available,
     )
     if (!isPossible) return { availableCapacity: 0n }
     const minimumBytes = driver.backend.minimumBytes({ accessTypes, fsType })

@@ -62,7 +62,7 @@ function setUp({ isWatched = false } = {}) {
 }
 
 describe('createLimitReconciler', () => {
-  it('PIO-10 limits a container that starts later at the next scan, and writes its limits once', async () => {
+  it('PIO-10 limits a new container at the next scan, and writes its limits only once', async () => {
     const { reconciler, clock, appliedLimits, setCgroups } = setUp()
     expect((await reconciler.enforce(VOLUME)).is).toBe('not enforced')
     const stop = new AbortController()

@@ -54,7 +54,7 @@ export function checkSupported(volume: VolumeRecord, capability: RequestedCapabi
       `Volume ${volume.id} has ${volume.fsType}, not ${capability.fsType}. Use the file system of its class.`,
     )
   }
-  const ability = driver.backend.canServe({ ...capability, fsType: volume.fsType })
+  const ability = driver.backend.checkSupport({ ...capability, fsType: volume.fsType })
   if (!ability.available)
     throw failedPrecondition(`Volume ${volume.id} does not support this access here. ${asSentence(ability.message)}`)
 }

@@ -41,6 +41,24 @@ describe('createPool', () => {
     expect((await pool.readAvailable(RESERVED)).availableBytes).toBe(0)
   })
 
+  it('allows no growth while the disk is full, and reports the capacity that the volume has', async () => {
+    let freeBytes = 100 * GIB
+    const pool = createPool({
+      directory: '/pool',
+      sizeBytes: 10 * GIB,
+      freeBytes: async () => freeBytes,
+      allocatesOnCreate: true,
+    })
+    await pool.allocate('a', { ...thin(2), capacityBytes: 8 * GIB })
+    freeBytes = 0
+    await expect(pool.allocate('a', { ...thin(2), capacityBytes: 9 * GIB })).rejects.toMatchObject({
+      codeName: 'RESOURCE_EXHAUSTED',
+      message: expect.stringContaining('only 8Gi available'),
+    })
+    await pool.allocate('a', { ...thin(2), capacityBytes: 8 * GIB })
+    expect(pool.promisedBytes).toBe(4 * GIB)
+  })
+
   it('returns different errors for requests that never fit and requests that do not fit now', async () => {
     const pool = aPool()
     await expect(pool.allocate('a', { ...RESERVED, capacityBytes: 11 * GIB })).rejects.toMatchObject({

@@ -25,7 +25,10 @@ interface AvailableSpace {
 export interface Pool {
   readonly directory: string
   readonly sizeBytes: number
-  /** The sum of the recorded and allocated space. */
+  /**
+   * Space that all volumes and snapshots count for: the size of reserved ones, the size divided by the overcommit ratio of
+   * thin ones.
+   */
   readonly promisedBytes: number
   /** Free space of the file system that contains the pool. */
   freeBytes(): Promise<number>
@@ -57,15 +60,19 @@ export function createPool({ directory, sizeBytes, freeBytes, allocatesOnCreate 
     promisedBytes += bytes - (promisedBytesById.get(id) ?? 0)
     promisedBytesById.set(id, bytes)
   }
-  /** Returns the space for a volume that already has `ownBytes`. */
-  const computeAvailable = ({ provisioning, overcommit }: SpacePolicy, physicalBytes: number, ownBytes = 0): number => {
-    const unpromisedBytes = Math.floor((sizeBytes - promisedBytes + ownBytes) * overcommit)
-    if (physicalBytes <= 0) return Math.min(ownBytes, unpromisedBytes) // the disk is full
+  /**
+   * Returns the largest capacity that a volume of this policy may have. `ownBytes` is the space that the pool already counts for
+   * this volume.
+   */
+  const computeAvailable = ({ provisioning, overcommit }: SpacePolicy, usableBytes: number, ownBytes = 0): number => {
+    const capacityLeftBytes = Math.floor((sizeBytes - promisedBytes + ownBytes) * overcommit)
+    if (usableBytes <= 0) return Math.min(Math.floor(ownBytes * overcommit), capacityLeftBytes) // the disk is full
     return allocatesOnCreate && provisioning === 'reserved'
-      ? Math.min(unpromisedBytes, physicalBytes + ownBytes)
-      : unpromisedBytes
+      ? Math.min(capacityLeftBytes, usableBytes + ownBytes)
+      : capacityLeftBytes
   }
-  const readPhysicalBytes = async () => (await freeBytes()) - MINIMUM_FREE_BYTES
+  /** Reads the free space without the minimum that is kept free. */
+  const readUsableBytes = async () => (await freeBytes()) - MINIMUM_FREE_BYTES
 
   return {
     directory,
@@ -75,18 +82,18 @@ export function createPool({ directory, sizeBytes, freeBytes, allocatesOnCreate 
     },
     freeBytes,
     async readAvailable(policy) {
-      const availableBytes = Math.max(0, computeAvailable(policy, await readPhysicalBytes()))
+      const availableBytes = Math.max(0, computeAvailable(policy, await readUsableBytes()))
       return { availableBytes: availableBytes, maximumBytes: availableBytes }
     },
     async allocate(id, request) {
-      const maximumBytes = Math.floor(sizeBytes * request.overcommit)
-      if (request.capacityBytes > maximumBytes) {
+      const wholePoolBytes = Math.floor(sizeBytes * request.overcommit)
+      if (request.capacityBytes > wholePoolBytes) {
         throw outOfRange(
-          `${formatSize(request.capacityBytes)} is more than the whole pool ${directory} can hold, which is ${formatSize(maximumBytes)}. Request less, or enlarge the pool.`,
+          `${formatSize(request.capacityBytes)} is more than the whole pool ${directory} can hold, which is ${formatSize(wholePoolBytes)}. Request less, or enlarge the pool.`,
         )
       }
-      const physicalBytes = await readPhysicalBytes()
-      const availableBytes = computeAvailable(request, physicalBytes, promisedBytesById.get(id) ?? 0)
+      const usableBytes = await readUsableBytes()
+      const availableBytes = computeAvailable(request, usableBytes, promisedBytesById.get(id) ?? 0)
       if (request.capacityBytes > availableBytes) {
         throw insufficientSpace({
           requestedBytes: request.capacityBytes,

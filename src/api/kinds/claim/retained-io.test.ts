@@ -71,22 +71,7 @@ describe('iops and throughput that a claim no longer requests', () => {
     expect(chargesOf(updateRequests(bound, {}).object)).toEqual(MARK)
   })
 
-  it('do not allow a smaller size while the feature gate is disabled', () => {
-    const gateDisabled = { gates: 'RecoverExpansionFailure=false' }
-    const claim = aBoundClaim({ iops: '800' }, { iops: '800' })
-    delete claim.spec?.allocatedResources
-    const retainedClaim = updateRequests(claim, {}, gateDisabled).object
-    expect(chargesOf(retainedClaim)).toEqual({ mark: undefined, iops: '800' })
-    const { errors } = tryUpdate(
-      kind,
-      retainedClaim,
-      (draft) => (draft.spec.resources.requests.storage = '512Mi'),
-      gateDisabled,
-    )
-    expect(errors).toEqual(['spec.resources.requests.storage: Forbidden: field can not be less than previous value'])
-  })
-
-  it('PIO-7 are dropped from an annotation that a client writes', () => {
+  it('PIO-7 cannot be set by a client: the annotation is removed', () => {
     const annotations = { [RETAINED_IO_ANNOTATION]: '{"iops":"800"}', note: 'kept' }
     const { object } = tryCreate(kind, {
       metadata: { name: 'data', namespace: 'shop', annotations },
@@ -107,4 +92,19 @@ describe('iops and throughput that a claim no longer requests', () => {
       expect(writtenClaim.metadata.annotations).toEqual({ [RETAINED_IO_ANNOTATION]: '{"iops":"800"}' })
     }
   })
+})
+
+it('storage of a claim with retained iops cannot shrink while RecoverExpansionFailure is disabled', () => {
+  const gateDisabled = { gates: 'RecoverExpansionFailure=false' }
+  const claim = aBoundClaim({ iops: '800' }, { iops: '800' })
+  delete claim.spec?.allocatedResources
+  const retainedClaim = updateRequests(claim, {}, gateDisabled).object
+  expect(chargesOf(retainedClaim)).toEqual({ mark: undefined, iops: '800' })
+  const { errors } = tryUpdate(
+    kind,
+    retainedClaim,
+    (draft) => (draft.spec.resources.requests.storage = '512Mi'),
+    gateDisabled,
+  )
+  expect(errors).toEqual(['spec.resources.requests.storage: Forbidden: field can not be less than previous value'])
 })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { findAttention } from './attention.ts'
+import { listAttentionItems } from './attention.ts'
 import { aClaimView } from './claim.fixture.ts'
 
 const nothing = { claims: [], nodes: [], operations: [], quotas: [], capacities: [] }
@@ -8,7 +8,7 @@ const why = (reason: string) =>
 
 it('SYS-13 groups failed claims with the same cause into one entry, before warnings', () => {
   const failed = { fields: { phase: 'Pending' }, why: why('ProvisioningFailed') }
-  const items = findAttention({
+  const items = listAttentionItems({
     ...nothing,
     claims: [
       aClaimView('full', { usage: { usedBytes: 9.9 * 1024 ** 3 } }),
@@ -30,5 +30,5 @@ it('SYS-13 groups failed claims with the same cause into one entry, before warni
 })
 
 it('returns no entries for a cluster without problems', () => {
-  expect(findAttention({ ...nothing, claims: [aClaimView('a')] })).toEqual([])
+  expect(listAttentionItems({ ...nothing, claims: [aClaimView('a')] })).toEqual([])
 })

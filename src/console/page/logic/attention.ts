@@ -31,14 +31,14 @@ const NEARLY_FULL = 0.9
 /** An operation with this many attempts is unlikely to succeed by retrying. */
 const ATTEMPTS_MANY = 10
 
-export function findAttention(sources: AttentionSources): AttentionItem[] {
+export function listAttentionItems(sources: AttentionSources): AttentionItem[] {
   const items = [
     ...findUnreadyNodes(sources.nodes),
     ...findFailedClaims(sources.claims),
     ...findFullVolumes(sources.claims),
     ...findFailingOperations(sources.operations),
     ...findFullQuotas(sources.quotas),
-    ...findEmptyCapacities(sources.capacities),
+    ...findExhaustedClasses(sources.capacities),
   ]
   return items.sort((a, b) => SEVERITY[b.tone] - SEVERITY[a.tone] || b.count - a.count)
 }
@@ -147,17 +147,17 @@ function findFullQuotas(quotas: Iterable<QuotaRow>): AttentionItem[] {
   return items
 }
 
-function findEmptyCapacities(capacities: Iterable<CapacityRow>): AttentionItem[] {
-  const byClass = new Map<string, { empty: number; total: number }>()
+function findExhaustedClasses(capacities: Iterable<CapacityRow>): AttentionItem[] {
+  const byClass = new Map<string, { exhausted: number; total: number }>()
   for (const { className, freeBytes } of capacities) {
     if (freeBytes === undefined) continue
-    const entry = byClass.get(className) ?? { empty: 0, total: 0 }
+    const entry = byClass.get(className) ?? { exhausted: 0, total: 0 }
     entry.total++
-    if (freeBytes === 0) entry.empty++
+    if (freeBytes === 0) entry.exhausted++
     byClass.set(className, entry)
   }
   return [...byClass]
-    .filter(([, { empty, total }]) => empty === total)
+    .filter(([, { exhausted, total }]) => exhausted === total)
     .map(([className, { total }]) => ({
       key: `capacity ${className}`,
       tone: 'warn' as const,

@@ -1,5 +1,5 @@
 // The writes that mark a lost node as out of service, so that its pods are removed and its volumes detached, and that remove the
-// taint again. Also explains why a node cannot be marked.
+// taint again. Also explains why one of them is not possible.
 import { type NodeRow, OUT_OF_SERVICE } from '../rows/cluster.ts'
 
 const VALUE = 'nodeshutdown'
@@ -41,11 +41,11 @@ export function backInServiceWrite(node: TaintedNode) {
 
 export const isOutOfService = ({ taints }: TaintedNode): boolean => taints.some(({ key }) => key === OUT_OF_SERVICE)
 
-/** Returns why the node cannot be marked as out of service, or undefined if it can. */
-export function explainOutOfServiceRefusal(node: NodeRow, mayPatch: boolean | undefined): string | undefined {
+/** Returns why the node cannot be marked as out of service, or put back in service if it is marked; undefined if it can. */
+export function explainRefusal(node: NodeRow, mayPatch: boolean | undefined): string | undefined {
   if (mayPatch === undefined) return 'Your permissions are being checked.'
   if (!mayPatch) return 'You need permission to patch nodes.'
-  if (node.ready === 'True')
+  if (node.ready === 'True' && !isOutOfService(node))
     return 'The node is ready. Marking it would detach volumes that its pods are writing to, and damage their data.'
   return undefined
 }

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { projectCsiNode, projectNode } from '../rows/cluster.ts'
 import { projectCapacity } from '../rows/storage.ts'
 import { aClaimView } from './claim.fixture.ts'
-import { backInServiceWrite, explainOutOfServiceRefusal, outOfServiceWrite } from './node-actions.ts'
+import { backInServiceWrite, explainRefusal, outOfServiceWrite } from './node-actions.ts'
 import { buildNodeViews, statusOfNode } from './node-view.ts'
 
 const GIB = 1024 ** 3
@@ -78,9 +78,16 @@ it.each([
 })
 
 it('SYS-13 allows marking a node as out of service only if it is not ready', () => {
-  expect(explainOutOfServiceRefusal(aNode('n'), true)).toContain('damage')
-  expect(explainOutOfServiceRefusal(aNode('n', 'Unknown'), false)).toContain('permission to patch nodes')
-  expect(explainOutOfServiceRefusal(aNode('n', 'Unknown'), true)).toBeUndefined()
+  expect(explainRefusal(aNode('n'), true)).toContain('damage')
+  expect(explainRefusal(aNode('n', 'Unknown'), false)).toContain('permission to patch nodes')
+  expect(explainRefusal(aNode('n', 'Unknown'), true)).toBeUndefined()
+})
+
+it('SYS-13 explains why a node cannot be put back in service, even if it is ready', () => {
+  const node = aNode('n', 'True', { taints: [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }] })
+  expect(explainRefusal(node, undefined)).toBe('Your permissions are being checked.')
+  expect(explainRefusal(node, false)).toBe('You need permission to patch nodes.')
+  expect(explainRefusal(node, true)).toBeUndefined()
 })
 
 it('marks and unmarks a node without changing other taints', () => {

@@ -3,12 +3,7 @@ import { useSignal } from '@preact/signals'
 import { WriteDialog } from '../../actions/write-dialog.tsx'
 import { StatusIcon } from '../../components/status.tsx'
 import { pluralize } from '../../logic/format.ts'
-import {
-  backInServiceWrite,
-  explainOutOfServiceRefusal,
-  isOutOfService,
-  outOfServiceWrite,
-} from '../../logic/node-actions.ts'
+import { backInServiceWrite, explainRefusal, isOutOfService, outOfServiceWrite } from '../../logic/node-actions.ts'
 import type { NodeView } from '../../logic/node-view.ts'
 import { linkTo } from '../../logic/url.ts'
 import { isAllowed } from '../../state/data.ts'
@@ -18,11 +13,7 @@ export function NodeActions({ view }: { readonly view: NodeView }) {
   const { node } = view
   const mayPatch = isAllowed({ verb: 'patch', group: '', resource: 'nodes' })
   const isOut = isOutOfService(node)
-  const reason = isOut
-    ? mayPatch
-      ? undefined
-      : 'You need permission to patch nodes.'
-    : explainOutOfServiceRefusal(node, mayPatch)
+  const reason = explainRefusal(node, mayPatch)
   const close = () => {
     isOpen.value = false
   }
@@ -80,10 +71,10 @@ function OutDialog({ view: { node, claims }, onClose }: NodeDialogProps) {
       </p>
       <dl class="facts">
         <dt>Pods</dt>
-        <dd>{pluralize(pods.size, 'pod')} with claims are deleted at once, without waiting for the node</dd>
+        <dd>Deletes {pluralize(pods.size, 'pod')} with claims immediately, without waiting for the node.</dd>
         <dt>Volumes</dt>
         <dd>
-          {pluralize(claims.length, 'volume')}: attached ones are detached by force and can be used on other nodes
+          {pluralize(claims.length, 'volume')}. Attached volumes are force-detached, so that other nodes can use them.
         </dd>
         <dt>Local volumes</dt>
         <dd>Volumes that only this node can reach stay unavailable until the node is back.</dd>

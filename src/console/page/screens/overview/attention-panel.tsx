@@ -2,7 +2,7 @@
 import { useMemo } from 'preact/hooks'
 import { Panel } from '../../components/panel.tsx'
 import { StatusIcon } from '../../components/status.tsx'
-import { findAttention } from '../../logic/attention.ts'
+import { listAttentionItems } from '../../logic/attention.ts'
 import { claimViews } from '../../state/claim-table.ts'
 import { capacities, claims, nodes, operations, quotas } from '../../state/collections.ts'
 
@@ -11,7 +11,7 @@ const ITEMS_MAX = 8
 export function AttentionPanel({ version }: { readonly version: number }) {
   const items = useMemo(
     () =>
-      findAttention({
+      listAttentionItems({
         claims: [...claimViews.values()],
         nodes: nodes.rows.values(),
         operations: operations.rows.values(),
