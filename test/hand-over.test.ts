@@ -39,25 +39,32 @@ describe('two processes of controllers', () => {
       await pause(50) // polls until the test times out
     }
   }
-  /** Returns the process that has logged this identity. */
-  const daemonOf = (holder: string) =>
-    daemons.find((daemon) => daemon.log().includes(`"identity":"${holder}"`)) as Daemon
+  /** Waits until a process has logged that it leads with this identity, and returns the process. */
+  async function leaderOf(holder: string): Promise<Daemon> {
+    for (;;) {
+      const leader = daemons.find((daemon) => daemon.log().includes(`"identity":"${holder}"`))
+      if (leader) return leader
+      await pause(50) // the log arrives after the lease
+    }
+  }
 
   it('SYS-8 hand over leadership when the leader stops, is killed, or freezes, and a leader that thaws gives up its old term', async () => {
     await Promise.all(daemons.map((daemon) => daemon.start()))
     const firstTerm = await waitForHolder()
-    await daemonOf(firstTerm.holder).stop()
-    expect(daemonOf(firstTerm.holder).log()).not.toContain('cannot release the lease')
+    const firstLeader = await leaderOf(firstTerm.holder)
+    await firstLeader.stop()
+    expect(firstLeader.log()).not.toContain('cannot release the lease')
     const secondTerm = await waitForHolder(firstTerm.holder)
     expect(secondTerm.transitions).toBeGreaterThan(firstTerm.transitions)
 
-    await daemonOf(firstTerm.holder).start()
-    await daemonOf(secondTerm.holder).kill()
+    await firstLeader.start()
+    const secondLeader = await leaderOf(secondTerm.holder)
+    await secondLeader.kill()
     const thirdTerm = await waitForHolder(secondTerm.holder)
     expect(thirdTerm.transitions).toBeGreaterThan(secondTerm.transitions)
 
-    await daemonOf(secondTerm.holder).start()
-    const frozenDaemon = daemonOf(thirdTerm.holder)
+    await secondLeader.start()
+    const frozenDaemon = await leaderOf(thirdTerm.holder)
     frozenDaemon.signal('SIGSTOP')
     const fourthTerm = await waitForHolder(thirdTerm.holder)
     frozenDaemon.signal('SIGCONT')

@@ -160,20 +160,18 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
   }
 
   /**
-   * Replaces the contents with a complete list of reduced objects. Objects that are not in the list have been deleted. Only the first
-   * list is added in several turns of the event loop: readers wait until the cache is synced.
+   * Replaces the contents with a complete list of reduced objects. Objects that are not in the list have been deleted. Only a long
+   * first list is added in several turns of the event loop: readers wait until the cache is synced.
    */
-  async function replace(listedObjects: readonly Readonly<Stored<T>>[], version: string): Promise<void> {
+  function replace(listedObjects: readonly Readonly<Stored<T>>[], version: string): void | Promise<void> {
     relists++
+    if (!isSynced && objects.size === 0 && listedObjects.length > FIRST_LIST_SLICE) return fill(listedObjects, version)
     const hasServerRestarted = isOlder(version, resourceVersion)
     if (hasServerRestarted) resourceVersion = '0'
+    const listedKeys = new Set(listedObjects.map(keyOfObject))
     let changeCount = 0
-    if (objects.size > 0) {
-      const listedKeys = new Set(listedObjects.map(keyOfObject))
-      for (const key of [...objects.keys()]) if (!listedKeys.has(key) && remove(key)) changeCount++
-    }
-    for (const [index, object] of listedObjects.entries()) {
-      if (!isSynced && index > 0 && index % FIRST_LIST_SLICE === 0) await clock.nextTurn()
+    for (const key of [...objects.keys()]) if (!listedKeys.has(key) && remove(key)) changeCount++
+    for (const object of listedObjects) {
       // The server was restarted with an empty disk: a lower version is not an older one.
       if (
         hasServerRestarted &&
@@ -184,6 +182,16 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
       if (put(object, withoutReduction)) changeCount++
     }
     if (isSynced) foundByRelist += changeCount
+    isSynced = true
+    advanceTo(version)
+  }
+
+  /** Adds the first list in several turns of the event loop. */
+  async function fill(listedObjects: readonly Readonly<Stored<T>>[], version: string): Promise<void> {
+    for (const [index, object] of listedObjects.entries()) {
+      if (index > 0 && index % FIRST_LIST_SLICE === 0) await clock.nextTurn()
+      put(object, withoutReduction)
+    }
     isSynced = true
     advanceTo(version)
   }

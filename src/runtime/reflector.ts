@@ -16,8 +16,8 @@ import { type Backoff, backoffMs } from './backoff.ts'
 interface ReflectorSink<T extends KubeObject> {
   /** Removes the fields of a listed object that the sink does not need, before the list is complete. */
   reduce(object: Readonly<Stored<T>>): Readonly<Stored<T>>
-  /** Receives the complete list of reduced objects at this version. Events follow when the promise is resolved. */
-  replace(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): Promise<void>
+  /** Receives the complete list of reduced objects at this version. If it returns a promise, events follow when that is resolved. */
+  replace(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): void | Promise<void>
   applyEvent(event: Extract<WatchEvent<T>, { object: unknown }>): void
   /** Called when all changes up to this version have been delivered. */
   advanceTo(resourceVersion: string): void
@@ -78,7 +78,10 @@ export async function runReflector<T extends KubeObject>(
     const startedMs = clock.monotonicMs()
     let failure: unknown
     try {
-      if (version === undefined && !hasWatchList) await applyList(...(await listAll()))
+      if (version === undefined && !hasWatchList) {
+        const filling = applyList(...(await listAll()))
+        if (filling) await filling
+      }
       await watchOnce()
     } catch (error) {
       if (signal.aborted) return
@@ -134,7 +137,8 @@ export async function runReflector<T extends KubeObject>(
           if (event.type === 'deleted') initialObjects.delete(`${namespace}/${name}`)
           else initialObjects.set(`${namespace}/${name}`, sink.reduce(event.object))
         } else if (event.endsInitialEvents) {
-          await applyList([...initialObjects.values()], event.resourceVersion)
+          const filling = applyList([...initialObjects.values()], event.resourceVersion)
+          if (filling) await filling // an await of nothing would delay the events that follow
           initialObjects = undefined
         } else throw new NoWatchListError('the stream has no bookmark that ends the initial events')
       }
@@ -158,7 +162,7 @@ export async function runReflector<T extends KubeObject>(
     }
   }
 
-  async function applyList(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): Promise<void> {
+  function applyList(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): void | Promise<void> {
     if (isOlder(resourceVersion, newestVersion) && ++olderLists < OLDER_LISTS_MAX) {
       throw new Error(`the list at version ${resourceVersion} is older than the last version ${newestVersion}`)
     }
@@ -166,7 +170,7 @@ export async function runReflector<T extends KubeObject>(
     isServed = true
     version = resourceVersion
     newestVersion = resourceVersion
-    await sink.replace(objects, resourceVersion)
+    return sink.replace(objects, resourceVersion)
   }
 
   function applyEvent(event: WatchEvent<T>): void {

@@ -26,11 +26,6 @@ export const EXCEPTIONS: readonly Exception[] = [
     ],
   },
   {
-    file: 'src/controllers/binding/binding.test.ts',
-    message: TRANSACTION,
-    tests: ['binding, atomic commits > binds 200 waiting claims with a few reconciles per claim and per volume'],
-  },
-  {
     file: 'src/controllers/expanding/expanding.test.ts',
     message: TRANSACTION,
     tests: [

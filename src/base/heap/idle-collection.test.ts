@@ -170,10 +170,13 @@ function startCollection({ shares, usedBytes }: { shares: readonly number[]; use
 }
 
 describe('releaseSmallHeap', () => {
-  it('collects objects that are no longer used', async () => {
+  it('collects objects that are no longer used, unless the heap is larger than 64 MiB', async () => {
     const unused = new WeakRef({ text: 'unused' })
     await new Promise((resolve) => setImmediate(resolve)) // until then, the new WeakRef keeps its object
-    await releaseSmallHeap()
+    await releaseSmallHeap(65 * 1024 ** 2)
+    expect(unused.deref()).toBeDefined()
+    await new Promise((resolve) => setImmediate(resolve)) // deref keeps the object until then, too
+    await releaseSmallHeap(64 * 1024 ** 2)
     expect(unused.deref()).toBeUndefined()
   })
 })

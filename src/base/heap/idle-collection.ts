@@ -86,8 +86,8 @@ export function collectGarbageWhenIdle(options: IdleCollectionOptions): void {
  * Returns the memory of completed work to the kernel, if the heap is small. Unlike a release after a busy period, it keeps compiled
  * code.
  */
-export async function releaseSmallHeap(): Promise<void> {
-  if (getHeapStatistics().used_heap_size > SMALL_HEAP_BYTES_MAX) return
+export async function releaseSmallHeap(usedBytes = getHeapStatistics().used_heap_size): Promise<void> {
+  if (usedBytes > SMALL_HEAP_BYTES_MAX) return
   resetHeapGrowth()
   await withFlags([COMPACTION_FLAG], collectAll)
   trimOutsideHeap()
