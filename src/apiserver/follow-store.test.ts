@@ -11,10 +11,10 @@ let store: Store
 const abort = new AbortController()
 afterEach(() => store.close())
 
-/** Returns a store with entries, the lists that are read from it, and what an index that follows it contains. */
+/** Opens a store with entries and follows it. Returns the options of each list request, and the keys that were passed to `onEntry`. */
 async function follow(
   count: number,
-  beforeList: (lists: number) => Promise<unknown> = async () => {},
+  beforeList: (listCount: number) => Promise<unknown> = async () => {},
   history: HistoryOptions = {},
 ) {
   const clock = manualClock()
@@ -48,7 +48,7 @@ describe('followStore', () => {
     expect(lists.map(({ limit }) => limit)).toEqual(Array(10).fill(250))
   })
 
-  it('loads a page that ends with the last entry without another one', async () => {
+  it('requests no further page after the one that contains the last entry', async () => {
     const { lists, keys } = await follow(250)
     expect(keys.size).toBe(250)
     expect(lists).toHaveLength(1)

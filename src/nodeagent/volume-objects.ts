@@ -70,7 +70,7 @@ const WAITING_POLL_MS = 500
 const WAITING_POLL_MS_MAX = 10_000
 /** Interval while a claim requests more storage than it has. */
 const EXPANDING_POLL_MS = 5_000
-/** Interval of other pods, per pod of the node. An expansion is detected within about this time. */
+/** Interval of other pods: this value times the number of pods on the node. An expansion is detected within about one interval. */
 const MOUNTED_POLL_MS_PER_POD = 500
 const MOUNTED_POLL_MS_MIN = 3_000
 const MOUNTED_POLL_MS_MAX = 60_000

@@ -84,7 +84,7 @@ describe('an encryption configuration', () => {
     expect(textOf(storedBytes)!.startsWith('k8s:enc:aesgcm:v1:a:')).toBe(expected)
   })
 
-  it('SYS-9 that is generated has a key for Secrets, and the provider identity to read plain ones', async () => {
+  it('SYS-9 has, if it is generated, a key for Secrets, and the provider identity to read unencrypted ones', async () => {
     const rules = await parseEncryptionConfiguration(await formatSecretsConfiguration([generateKey('key-1')]))
     expect(rules).toMatchObject([
       { prefixes: ['core/secrets/'], providers: [{ is: 'aesgcm', keys: [{ name: 'key-1' }] }, { is: 'identity' }] },
@@ -210,7 +210,7 @@ describe('a store with encryption', () => {
     expect(entries.map(({ value }) => textOf(value))).toEqual(['{"n":1}', '{"n":2}'])
   })
 
-  it('SYS-9 with a lost key fails only the requests that read a value of the key, with the name of the key', async () => {
+  it('SYS-9 without an encryption key fails only the requests that read a value encrypted with it, and names the key', async () => {
     const { medium } = spyMedium()
     const { store } = await openStore(medium, await secretsWith(aesgcm(['lost', KEY])))
     await put(store, `${SECRETS}a`, '{"metadata":{"name":"a","namespace":"default"}}')
@@ -230,7 +230,7 @@ describe('a store with encryption', () => {
     expect((await server.get('/api/v1/namespaces')).status).toBe(200)
   })
 
-  it('SYS-9 with a lost key rewrites the values of other keys, and reports the undecryptable value by name', async () => {
+  it('SYS-9 without an encryption key rewrites the values encrypted with other keys, and reports the name of the value that it cannot decrypt', async () => {
     const { medium } = spyMedium()
     for (const [name, keyName] of [
       ['a', 'lost'],

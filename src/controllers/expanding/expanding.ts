@@ -47,7 +47,7 @@ export interface ExpandingDeps extends ControllerDeps {
 export const canExpand = ({ controller, node }: DriverFacts): boolean =>
   controller.has('EXPAND_VOLUME') || node.has('EXPAND_VOLUME')
 
-const BY_CLASS_WITHOUT_CAPACITY = 'expanding: class without capacity'
+const AWAITING_CAPACITY_BY_CLASS = 'expanding: awaiting capacity, by class'
 
 export function createExpanding(deps: ExpandingDeps): VolumeChange {
   const { client, caches, clock, driver, facts, events, election, throttle } = deps
@@ -58,7 +58,7 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
     ? { csiDrivers: caches.of(csiDriverKind), capacities: caches.of(csiStorageCapacityKind) }
     : undefined
   if (pods) indexPodsByClaim(pods)
-  claims.addIndex(BY_CLASS_WITHOUT_CAPACITY, classWithoutCapacity)
+  claims.addIndex(AWAITING_CAPACITY_BY_CLASS, classesIfAwaitingCapacity)
   const volumes = caches.of(persistentVolumeKind)
   const records = new ExpansionRecords()
   const loweredRequests = new LoweredRequests({ client, claims, events })
@@ -101,12 +101,12 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
     sources.push(
       source({
         cache: capacityCaches.capacities,
-        keysOf: ({ storageClassName }) => claims.byIndex(BY_CLASS_WITHOUT_CAPACITY, storageClassName).map(keyOfObject),
+        keysOf: ({ storageClassName }) => claims.byIndex(AWAITING_CAPACITY_BY_CLASS, storageClassName).map(keyOfObject),
       }),
       source({
         cache: capacityCaches.csiDrivers,
         keysOf: ({ metadata }) =>
-          metadata.name === facts.name ? claims.byIndex(BY_CLASS_WITHOUT_CAPACITY, ANY_CLASS).map(keyOfObject) : [],
+          metadata.name === facts.name ? claims.byIndex(AWAITING_CAPACITY_BY_CLASS, ANY_CLASS).map(keyOfObject) : [],
         matters: (next, old) => next.spec.storageCapacity !== old.spec.storageCapacity,
       }),
     )
@@ -127,7 +127,7 @@ export function createExpanding(deps: ExpandingDeps): VolumeChange {
   }
 }
 
-/** Whether the claim has the size of its volume, requests no more, and no expansion has left anything on either. */
+/** Whether the claim has the size of its volume, requests no more, and neither has a status, condition or annotation of an expansion. */
 const wasNeverExpanded = ({ claim, volume }: Subject): boolean =>
   claimCapacity(claim) === volumeCapacity(volume) &&
   !isLess(claimCapacity(claim), requestedStorage(claim)) &&
@@ -136,10 +136,10 @@ const wasNeverExpanded = ({ claim, volume }: Subject): boolean =>
   !RESIZE_CONDITIONS.some((type) => resizeCondition(claim, type)) &&
   annotationOf(volume, PRE_RESIZE_CAPACITY) === undefined
 
-/** Index key of all claims without capacity. Not a valid class name. */
+/** Index key of all claims whose expansion waits for free capacity, in addition to their class. Not a valid class name. */
 const ANY_CLASS = '*'
 
-const classWithoutCapacity = (claim: Claim): string[] =>
+const classesIfAwaitingCapacity = (claim: Claim): string[] =>
   resizeCondition(claim, 'ControllerResizeError')?.reason === INSUFFICIENT_STORAGE
     ? [claimClassName(claim) ?? '', ANY_CLASS]
     : []

@@ -50,7 +50,7 @@ const LOG_INTERVAL_MS = 60_000
 export function exportTraces({ url, steps, version, registry, clock, log, signal }: TraceExportOptions): void {
   const counter = new Counter({
     name: 'stowage_trace_spans_total',
-    help: 'Spans of traces by result: exported, or dropped because the collector did not accept them in time.',
+    help: 'Spans of traces by result: exported, or dropped because the collector rejected them or did not accept them in time.',
     labelNames: ['result'],
     registers: [registry],
   })

@@ -1,6 +1,6 @@
-// Rule `double attach`: a single-node volume is never published to a second node. Rule `wrong mount`: no volume is mounted where
-// it is not attached or while it is mounted on another machine, no mounted volume is detached, and a ReadWriteOncePod volume is
-// mounted for one pod only.
+// Rule `double attach`: a single-node volume is never published to a second node. Rule `wrong mount`: a volume is mounted only
+// where it is attached, if its driver has attachments, and is not detached while it is mounted; a volume without a shared access
+// mode is mounted on one machine only; and a ReadWriteOncePod volume is mounted for one pod only.
 import { isOutOfService } from '../../api/kinds/node/fencing.ts'
 import { type ControllerPublishVolumeRequest, VolumeCapability_AccessMode_Mode as Mode } from '../../csi/gen/csi_pb.js'
 import type { DriverCall, System } from '../engine/system.ts'
@@ -55,7 +55,7 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext, 
     } else if (call.method === 'NodePublishVolume' && call.outcome === 'OK') checkSinglePod(call)
   })
 
-  /** Whether the node is tainted as out of service and does not report, or has had no Node object for NODE_LOST_MS. */
+  /** Whether the node is tainted as out of service and not ready, or has had no Node object for NODE_LOST_MS. */
   function isLost(nodeName: string): boolean {
     const node = view.nodes.get(nodeName)
     if (node) return isOutOfService(node) && !isReady(node)
@@ -94,8 +94,8 @@ export function checkMounts({ system, view, exemptions, report }: CheckContext, 
   }
 
   /**
-   * Reports a volume that is mounted on a second machine that is on: both could write to it, a suspended machine after it
-   * resumes. The only exemption is a stale mount (followStaleMounts).
+   * Reports a single-node volume that is mounted on a second machine that is on. Both could write to it, a suspended machine
+   * after it resumes. A stale mount is exempt (followStaleMounts).
    */
   function checkSingleWriter(call: DriverCall): void {
     const asset = assetName(call.driver, call.volume)

@@ -101,7 +101,7 @@ export function volumeBindingHints(caches: VolumeCaches, hasReservations: boolea
     },
   }
 
-  /** A capacity reservation ended without a new report. */
+  /** A capacity reservation, or a recorded failure, ended without a new report. */
   const reservationEnded: QueueingHint<'pluginState'> = {
     on: 'pluginState',
     scope: 'class',

@@ -1,4 +1,4 @@
-// Runs `stowage node list|cordon|drain|fence|unfence|forget` against an API server on a port. The test takes the place of the
+// Runs `stowage node list|cordon|uncordon|drain|fence|unfence|forget` against an API server on a port. The test takes the place of the
 // node agent and of the attacher.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../../base/clock.ts'

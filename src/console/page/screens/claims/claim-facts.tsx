@@ -61,7 +61,7 @@ export function ClaimFacts({ view }: { readonly view: ClaimView }) {
         <dt>Size</dt>
         <dd>
           requested {claim.request ?? 'nothing'}
-          {claim.capacity === undefined ? ', no volume yet' : `, granted ${claim.capacity}`}
+          {claim.capacity === undefined ? `, ${missingVolume(claim)}` : `, granted ${claim.capacity}`}
         </dd>
         <dt>Used</dt>
         <dd>
@@ -83,14 +83,17 @@ export function ClaimFacts({ view }: { readonly view: ClaimView }) {
   )
 }
 
+const missingVolume = ({ phase }: ClaimView['claim']): string =>
+  phase === 'Lost' ? 'the volume is lost' : 'no volume yet'
+
 function UsedFact({ view: { usage, usedShare, claim } }: { readonly view: ClaimView }): ComponentChildren {
-  if (claim.phase !== 'Bound') return 'no volume yet'
+  if (claim.phase !== 'Bound') return missingVolume(claim)
   if (usage?.usedBytes === undefined || usedShare === undefined)
     return <Unavailable reason={usage?.unknownReason ?? 'The usage has not been measured yet.'} />
   const isIdle = usage.iops === 0 && usage.throughputBytes === 0
   const io = [
     ...(isIdle ? ['no IO now'] : []),
-    ...(usage.iops === undefined || isIdle ? [] : [`${formatRate(usage.iops)} operations`]),
+    ...(usage.iops === undefined || isIdle ? [] : [`IO ${formatRate(usage.iops)}`]),
     ...(usage.throughputBytes === undefined || isIdle ? [] : [`${formatBytes(usage.throughputBytes)}/s`]),
     ...(usage.growthBytesPerDay === undefined ? [] : [`grows ${formatBytes(usage.growthBytesPerDay)} a day`]),
   ]
